@@ -14,11 +14,10 @@ OUTCOMES = (["completed", "no_show", "cancelled"], [8, 1, 1])
 
 
 def make_past_bookings(do: Caller, language: Language) -> None:
-    """Create bookings of the last weeks with their outcomes, unless there are some."""
+    """Create the bookings of the last weeks that are missing, each with its outcome."""
     today = clock.now().date()
-    yesterday = str(today - timedelta(days=1))
-    if do("list_bookings", to=yesterday, size=1)["bookings"]:
-        return
+    listed = do("list_bookings", to=str(today - timedelta(days=1)), size=100)["bookings"]
+    there = {(each["client"]["name"], each["startLocal"][:16]): each for each in listed}
     offer = school.load(language)
     # A service with dates has no other times.
     names = [service.name for service in offer.services if service.dates is None]
@@ -26,14 +25,21 @@ def make_past_bookings(do: Caller, language: Language) -> None:
     dice = random.Random("bookings")  # noqa: S311  repeatable by intent
     for week in range(WEEKS, 0, -1):
         for number in range(dice.randrange(1, MOST_EACH + 1)):
-            day = today - timedelta(weeks=week) + timedelta(days=2 * number)
-            guest = dice.randrange(len(offer.guests))
-            booking = do(
-                "create_booking",
-                serviceId=dice.choice(services)["id"],
-                startAt=f"{day}T{10 + 3 * number}:00",
-                client={"name": offer.guests[guest], "phone": f"+7 916 555-02-0{guest}"},
-                ignoreSchedule=True,
-            )["booking"]
+            start = (
+                f"{today - timedelta(weeks=week) + timedelta(days=2 * number)}T{10 + 3 * number}:00"
+            )
+            service, guest = dice.choice(services)["id"], dice.randrange(len(offer.guests))
             outcome = dice.choices(*OUTCOMES)[0]
-            do("set_booking_status", id=booking["id"], status=outcome)
+            name = offer.guests[guest]
+            booking = (
+                there.get((name, start))
+                or do(
+                    "create_booking",
+                    serviceId=service,
+                    startAt=start,
+                    client={"name": name, "phone": f"+7 916 555-02-0{guest}"},
+                    ignoreSchedule=True,
+                )["booking"]
+            )
+            if booking["status"] != outcome:
+                do("set_booking_status", id=booking["id"], status=outcome)

@@ -31,7 +31,8 @@ from chalicelib.domains.identity.rules.job_kinds import (
     PAUSE_WEBHOOKS,
     TEST_IDLE,
 )
-from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store import accounts, directory, workspaces
+from chalicelib.domains.identity.store.directory import Words
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.knowledge.store.sources import SOURCES
@@ -432,6 +433,17 @@ def reports_count(stage: Stage) -> Steps:
     ended = sums.find_state(stage.workspace_id)
     assert ended is not None
     assert not ended.has_job
+
+
+def directory_follows(stage: Stage) -> Steps:
+    call_console(stage.workspace_id, "set_booking_page", isOn=True)
+    call_console(stage.workspace_id, "admit_assistants", isOn=True, isListed=True)
+    call_console(stage.workspace_id, "set_workspace", name="Zanzibar Salon")
+    renamed = Words.of_search(name="zanzibar", town="", trade="")
+    assert directory.find(renamed) == ([], False)
+    yield
+    (found,), _ = directory.find(renamed)
+    assert found.workspace.id == stage.workspace_id
 
 
 def busy_times_read(stage: Stage) -> Steps:
@@ -934,6 +946,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "knowledge-index-unused": knowledge_index_unused,
     "knowledge-fetch": knowledge_fetch,
     "reports-count": reports_count,
+    "directory": directory_follows,
     "busy-times-read": busy_times_read,
     "busy-times-clear": busy_times_clear,
     "waiting-line": waiting_line,

@@ -93,6 +93,7 @@ def test_a_new_noun_is_formatted_and_in_every_register(project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_500)  # It runs many checks of the project in a copy.
 def test_a_new_noun_passes_the_types_the_import_rules_and_the_sweeps(project: Path) -> None:
     run(project, "-m", "infra", "new-noun", "coupon")
     commit(project, "The noun")
