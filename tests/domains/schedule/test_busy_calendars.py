@@ -15,6 +15,7 @@ from chalicelib.domains.schedule.flows import busy_readings
 from chalicelib.domains.schedule.rules import busy_spans
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.rules.open_windows import Interval, Rule, parse
+from chalicelib.engine import jobs
 from chalicelib.gateways import isolation
 from chalicelib.lib.spans import Span, merge
 from chalicelib.transports.scheduled_functions import run_jobs
@@ -363,6 +364,19 @@ class TestRemoval:
         assert remove(salon).status == 404
         readings(time, hours=2)
         assert len(server.requests) == 1
+
+    def test_its_times_go_if_the_process_died_after_the_commit(
+        self, salon: Salon, net: Internet, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        net.serve(GOOGLE, http_response(TEN_TO_ELEVEN))
+        add(salon)
+        readings(time, seconds=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(jobs, "attempt", lambda *_: None)
+            assert remove(salon).status == 200
+        assert "10:00" not in starts(salon)
+        assert run_jobs()["busy-times-clear"] == 1
+        assert "10:00" in starts(salon)
 
     def test_a_deleted_resource_takes_its_calendar_with_it(
         self, salon: Salon, owner: Owner, net: Internet, time: Time
