@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
@@ -194,6 +195,7 @@ def open_own_waiting(ctx: Context, args: WaitingToken) -> OwnPlace:
     limit=WAITING_CALLS,
     idempotent=True,
     example={"token": "WAITING_TOKEN"},
+    errors=(NotConfiguredError,),
     while_halted=True,
 )
 def leave_waiting_list(ctx: Context, args: WaitingToken) -> WaitingLeft:
