@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core.errors import StorageLimitError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -169,6 +170,7 @@ _EXAMPLE = {"from": "2027-01-01", "to": "2027-03-31"}
     scope=Scope.BOOKINGS_READ,
     title="Get a report of bookings",
     example=_EXAMPLE,
+    errors=(StorageLimitError,),  # A report stores what it has counted.
 )
 def get_report(ctx: Context, args: ReportQuery) -> Report:
     """Return what was booked in up to two years, by week, service, staff and source.
@@ -178,7 +180,7 @@ def get_report(ctx: Context, args: ReportQuery) -> Report:
     return _report(period_figures.read(ctx.workspace_id, args))
 
 
-@operation(role=Role.MANAGER, example=_EXAMPLE)
+@operation(role=Role.MANAGER, example=_EXAMPLE, errors=(StorageLimitError,))
 def get_money_report(ctx: Context, args: ReportQuery) -> MoneyReport:
     """Return a report with payments, refunds, notes of payments, and what is due.
 
