@@ -81,3 +81,16 @@ def test_places_are_named_for_dates_only() -> None:
     assert slot.places == 16
     (first, *_) = union(OTHER, resources[:1], between("13:00", "13:30")).slots
     assert first.places is None
+
+
+def test_a_date_that_the_service_has_outgrown_is_not_offered() -> None:
+    resource = of(dated("10:00", buffer=15))
+    for longer in (
+        CLASS._replace(duration_min=90),
+        CLASS._replace(buffer_before_min=30),
+        CLASS._replace(buffer_after_min=30),
+    ):
+        found = slots(longer, resource, between("09:00", "12:00"))
+        assert found.reason is NoSlotReason.NO_STARTS
+    fits = CLASS._replace(buffer_before_min=15, buffer_after_min=15)
+    assert [*slots(fits, resource, between("09:00", "12:00")).seats] == [at("10:00")]
