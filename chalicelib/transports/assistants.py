@@ -82,14 +82,9 @@ def serve_all(request: HttpRequest) -> HttpResponse:
     check_size(request, MAX_PUBLIC_BODY_BYTES)
     TOOL_SERVER.check_origin(request)
     principal = visitor(request)
+    # It has no pages: a page shows one business, and calls the tools at its address.
     server = mcp.ToolServer(
-        lambda _: INSTRUCTIONS_FOR_ALL,
-        lambda _: _list_for_all(),
-        _entries_for_all,
-        _run_for_all,
-        # A page shows one business, in its colours, and calls its tools by its own address.
-        lambda _call, _app: "",
-        lambda _: (),
+        lambda _: INSTRUCTIONS_FOR_ALL, lambda _: _list_for_all(), _entries_for_all, _run_for_all
     )
     return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
 

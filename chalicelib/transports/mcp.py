@@ -123,9 +123,11 @@ class ToolServer(NamedTuple):
     entries: Callable[[], Mapping[str, Entry]]  # declarations by the tool's name
     # Returns the result of a call, and raises the errors of the operation.
     run: "Callable[[Call, Entry], dict[str, Any]]"
-    # The HTML of a page for this call. Pages are shown beside results (``mcp_apps``).
-    page: "Callable[[Call, App], str]"
-    apps: "Callable[[Call], Sequence[App]]"  # pages of the tools that this caller sees
+    # The HTML of a page for this call. Pages are shown beside results (``mcp_apps``). Without any,
+    # there are no resources.
+    page: "Callable[[Call, App], str] | None" = None
+    # Pages of the tools that this caller sees.
+    apps: "Callable[[Call], Sequence[App]]" = lambda _: ()
     records: "Callable[[Call], Sequence[Record]]" = lambda _: ()  # other resources
     has_prompts: bool = False
     # May refuse the whole request. It is called for all but tool calls that succeed, which must
@@ -135,12 +137,17 @@ class ToolServer(NamedTuple):
     @property
     def capabilities(self) -> dict[str, Any]:
         # MCP, lifecycle
+        pages: dict[str, Any] = {"resources": {}, "extensions": {mcp_apps.EXTENSION: {}}}
         return {
             **({"prompts": {}} if self.has_prompts else {}),
-            "resources": {},
+            **(pages if self.page else {}),
             "tools": {},
-            "extensions": {mcp_apps.EXTENSION: {}},
         }
+
+    def has(self, method: str) -> bool:
+        if method in _PROMPTS:
+            return self.has_prompts
+        return self.page is not None if method in _RESOURCES else True
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +253,7 @@ def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Ans
         if modern:
             _check_modern(call)
         handler = _METHODS[era].get(call.method)
-        if handler is None or (call.method in _PROMPTS and not call.server.has_prompts):
+        if handler is None or not call.server.has(call.method):
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {call.method[:80]}")  # noqa: TRY301
         result = handler(call)
     except RpcError as error:
@@ -417,12 +424,14 @@ def _read_resource(call: Call) -> dict[str, Any]:
     uri = _uri(call)
     base, _, query = uri.partition("?")
     for app in call.server.apps(call):
-        if app.uri == uri:
+        if app.uri == uri and call.server.page:
             contents = app.contents(call.server.page(call, app))
             return {"contents": [contents], **(_CACHE if call.modern else {})}
     for record in call.server.records(call):
         if record.uri == base:
-            return {"contents": [_read_record(call, record, query)]}
+            # It may be another one at the next reading.
+            cache = {**_CACHE, "ttlMs": 0} if call.modern else {}
+            return {"contents": [_read_record(call, record, query)], **cache}
     msg = f"There is no resource {uri[:200]}. resources/list returns all resources."
     raise RpcError(INVALID_PARAMS, msg, {"uri": uri[:200]})
 
@@ -585,6 +594,7 @@ FOR_KEYS = ToolServer(
     has_prompts=True,
 )
 _PROMPTS = frozenset({"prompts/get", "prompts/list"})
+_RESOURCES = frozenset({"resources/list", "resources/read", "resources/templates/list"})
 _Methods = dict[str, Callable[[Call], dict[str, Any]]]
 _SHARED_METHODS: _Methods = {
     "prompts/get": _get_prompt,

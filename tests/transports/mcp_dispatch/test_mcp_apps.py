@@ -113,6 +113,10 @@ class TestPages:
 
 
 class TestReport:
+    def test_a_report_is_stale_at_once(self, modern: Client) -> None:
+        result = rpc(read(modern, BOOKINGS))["result"]
+        assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
+
     def test_a_resource_is_the_report_of_a_period(self, client: Client, api: Api) -> None:
         salon = Salon.opened(api)
         salon.book("2027-01-18T10:00")
