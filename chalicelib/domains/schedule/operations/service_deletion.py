@@ -12,6 +12,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.bookings.store import booked_times, start_days
+from chalicelib.domains.identity.store import directory
 from chalicelib.domains.schedule.rules.job_kinds import CLEAR_STARTS
 from chalicelib.domains.services.store import dated_starts
 from chalicelib.domains.services.store.services import SERVICES
@@ -44,10 +45,12 @@ class ServiceDeleted(DeletedResult):
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service. It has no more slots; its bookings are kept."""
     with deadline.side_by_side() as start:
+        start(lambda: ctx.unit.rows.read([directory.key(ctx.workspace_id)]))
         count_task = start(lambda: booked_times.future_count(ctx.workspace_id, service_id=args.id))
         service = SERVICES.require(ctx.workspace_id, record_id=args.id)
         upcoming = count_task.result()
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
+    directory.follow_service(ctx.unit)
     if service.fixed_starts:
         ctx.unit.create_job(jobs.row(CLEAR_STARTS, ctx.workspace_id, {"serviceId": service.id}))
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)

@@ -296,6 +296,23 @@ def test_the_directory_follows_name_address_and_services(listed: BookingPage, ti
     assert found(listed, town="omsk") == []
 
 
+def test_a_deleted_service_is_found_no_more(listed: BookingPage, time: Time) -> None:
+    assert found(listed, trade="haircut") == [listed.owner.workspace.slug]
+    listed.salon.api.post("/api/services/delete", {"id": listed.salon.service})
+    time.now += timedelta(seconds=jobs.CHANGES_SECONDS)
+    run_jobs()
+    assert found(listed, trade="haircut") == []
+
+
+@pytest.mark.parametrize("method", ["resources/list", "resources/read", "resources/templates/list"])
+def test_the_endpoint_for_all_has_no_pages(listed: BookingPage, method: str) -> None:
+    assistant = everybody(listed)
+    started = assistant.send("initialize", protocolVersion="2025-11-25", capabilities={})
+    assert {*json.loads(started.body)["result"]["capabilities"]} == {"tools"}
+    refused = assistant.send(method, uri="ui://workspace-automation/times")
+    assert json.loads(refused.body)["error"]["code"] == -32601
+
+
 def test_a_business_cannot_be_listed_before_assistants_are_let_in(page: BookingPage) -> None:
     home = page.owner.workspace.id
     attempts: list[dict[str, Any]] = [{"isListed": True}, {"isOn": False, "isListed": True}]
