@@ -10,6 +10,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.errors import StorageLimitError
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import Role, SessionPrincipal
@@ -229,7 +230,11 @@ class Overview(Wire):
     latest_dialogs: list[DialogSummary] = Field(description="The last five, newest first.")
 
 
-@operation(title="Get the overview of a workspace", role=Role.MEMBER)
+@operation(
+    title="Get the overview of a workspace",
+    role=Role.MEMBER,
+    errors=(StorageLimitError,),  # It stores what it has counted for the money.
+)
 def get_overview(ctx: Context, args: NoInput) -> Overview:
     """Return the visits of today, what waits, available funds and recent activity.
 

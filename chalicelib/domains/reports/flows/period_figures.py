@@ -67,7 +67,12 @@ class PeriodFigures:
     def new_clients(self) -> set[str]:
         return self.found.clients - figures.clients_before(self.counted.sums.days, self.first)
 
-    def weeks(self) -> Iterator[Week]:
+    @cached_property
+    def weeks(self) -> list[Week]:
+        """Each week of the period."""
+        return list(self._weeks())
+
+    def _weeks(self) -> Iterator[Week]:
         minutes_by_week: dict[date, int] = {}
         for resource in self.opened.values():
             for day, minutes in resource.minutes.items():

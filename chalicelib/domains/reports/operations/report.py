@@ -190,7 +190,7 @@ def get_money_report(ctx: Context, args: ReportQuery) -> MoneyReport:
     return MoneyReport(
         report=_report(read),
         totals=_money_totals(read.found.totals),
-        weeks=list(map(MoneyWeek.of, read.weeks())),
+        weeks=list(map(MoneyWeek.of, read.weeks)),
     )
 
 
@@ -205,7 +205,7 @@ def _report(read: PeriodFigures) -> Report:
         as_of=read.counted.as_of,
         is_complete=read.counted.is_complete,
         totals=_totals(read),
-        weeks=list(map(ReportWeek.of, read.weeks())),
+        weeks=list(map(ReportWeek.of, read.weeks)),
         services=_services(found, read.names),
         staff=_staff(found, read.names, read.opened),
         sources=[

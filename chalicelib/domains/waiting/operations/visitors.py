@@ -108,7 +108,7 @@ class OwnPlace(Wire):
         "day": "2027-03-06",
         "client": {"name": "Grace", "email": "grace@example.com"},
     },
-    errors=(NotAwaitedError,),
+    errors=(NotAwaitedError, NotConfiguredError),
 )
 def join_waiting_list(ctx: Context, args: PublicWaiting) -> PublicWaitingMade:
     """Wait for a free time of a service on a day that has none.
@@ -162,6 +162,7 @@ def join_waiting_list(ctx: Context, args: PublicWaiting) -> PublicWaitingMade:
     resolve=lambda args: waiting_links.parse(args.token).workspace_id,
     limit=WAITING_CALLS,
     example={"token": "WAITING_TOKEN"},
+    errors=(NotConfiguredError,),
 )
 def open_own_waiting(ctx: Context, args: WaitingToken) -> OwnPlace:
     """Return what is offered to one who waits, and whether a time is free now."""
