@@ -12,6 +12,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from chalicelib.engine.audit import AuditRow
 from chalicelib.engine.connection import CONNECT_SECONDS, READ_SECONDS
 from chalicelib.engine.tables import ContentRow
 
@@ -131,10 +132,27 @@ def _cancellations(items: list[dict[str, Any]]) -> Iterator[Fault]:
         if "ConditionExpression" in write:
             reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": DETAIL}
             name = f"ConditionalCheckFailed of {action} {position}"
-            yield _cancelled(name, len(items), position, reason)
+            refused = _cancelled(name, len(items), position, reason)
+            yield _carried_out(refused) if _is_marker(write) else refused
             if write.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and "Item" in write:
                 reason_with_row = reason | {"Item": write["Item"]}
                 yield _cancelled(f"{name} with the row", len(items), position, reason_with_row)
+
+
+def _is_marker(write: dict[str, Any]) -> bool:
+    """Whether the write is of the log's record, which is new in each transaction.
+
+    It is there already only if the same transaction was carried out, and its answer was lost.
+    """
+    return bool(write["TableName"] == AuditRow.Meta.table_name)
+
+
+def _carried_out(fault: Fault) -> Fault:
+    def act(proceed: Proceed) -> Any:
+        proceed()
+        return fault.act(proceed)
+
+    return Fault(f"{fault.name}, carried out", act, fault.seconds)
 
 
 def _cancelled(name: str, count: int, position: int, reason: dict[str, Any]) -> Fault:
