@@ -108,10 +108,11 @@ class Seams:
 
         @wraps(function)
         def call_gateway(*args: Any, **options: Any) -> Any:
+            # Also of a gateway's call of a gateway, or the object stays away for later requests.
+            self.state.objects_written |= gateway.writes_objects
             site = self._site(str(gateway))
             if site is None:
                 return function(*args, **options)
-            self.state.objects_written |= gateway.writes_objects
             faults = lambda: gateway.faults(args, options)  # noqa: E731
             return self._pass(site, faults, lambda: real(*args, **options))
 

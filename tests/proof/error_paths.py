@@ -82,6 +82,8 @@ class Attack:
             for fault in faults
             for always in (False, True)
         ]
+        # The order of the requests of jobs depends on ids, which differ between runs.
+        pairs.sort(key=lambda pair: (pair[0].name, str(pair[1])))
         random.Random(seed).shuffle(pairs)
         for request, injection in pairs:
             if self.pairs >= AT_LEAST and monotonic() > end:

@@ -116,6 +116,15 @@ def test_undocumented_response_is_found(
     assert any("expected a documented answer" in problem for problem in problems)
 
 
+def test_objects_that_a_request_deleted_are_put_back(small_attack: Attack) -> None:
+    state = small_attack.seams.state
+    objects = dict(state._read())
+    small_attack._send(request_of(small_attack, "delete_file"))
+    assert dict(state._read()).keys() < objects.keys()
+    state.restore()
+    assert dict(state._read()) == objects
+
+
 def test_growth_of_memory_is_found() -> None:
     memory = Memory()
     memory.begin()
