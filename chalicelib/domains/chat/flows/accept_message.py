@@ -22,7 +22,7 @@ from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import chat_prompt, replays
+from chalicelib.domains.chat.flows import chat_facts, chat_prompt, replays
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_request import ACTIONS, Caller, ChatRequest
 from chalicelib.domains.chat.flows.checked_message import Bot, CheckedMessage, find_dialog
@@ -35,6 +35,7 @@ from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Rows
+from chalicelib.gateways.llm.facts import Facts
 from chalicelib.lib import tokens
 
 # From one visitor to one bot. If the rate limiter is unavailable, requests are refused.
@@ -63,19 +64,29 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         SpendingError: a limit or the balance is used up.
     """
     began = perf_counter()
-    workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id))
     with deadline.side_by_side() as start:
-        count_task = start(
-            partial(limits.take, MESSAGES, f"visitor:{caller.visitor}#{args.agent_id}")
+        counted = start(partial(limits.take, MESSAGES, f"visitor:{caller.visitor}#{args.agent_id}"))
+        workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id))
+    if counted.exception() is not None:
+        # A bot that is off, or whose owner is disabled, is hidden also from who is refused.
+        active_bot.active_bot(workspace_id, agent_id=args.agent_id)
+    counted.result()
+    with deadline.side_by_side() as start:
+        # The facts need neither the bot's row nor the session, and are read in two waves.
+        facts = start(
+            partial(chat_facts.find, workspace_id, agent_id=args.agent_id, question=args.message)
         )
+        return _accept(args, caller, workspace_id, facts, began)
+
+
+def _accept(
+    args: ChatRequest, caller: Caller, workspace_id: str, facts: Future[Facts], began: float
+) -> Exchange | Replay:
+    with deadline.side_by_side() as start:
         session = start(partial(_find_session, args, workspace_id))
         streams = start(partial(_open_streams, caller.visitor))
         bot = Bot(*active_bot.switched_on(workspace_id, agent_id=args.agent_id))
-    # A disabled owner hides the bot, so that error comes before the limit's.
-    if count_task.exception() is not None:
-        active_bot.require_active_owner(bot.workspace)
-    count_task.result()
-    message = _Message(args, caller, bot, session, began)
+    message = _Message(args, caller, bot, session, facts, began)
     try:
         return message.accept(streams.result())
     except BaseException:
@@ -118,6 +129,7 @@ class _Message:
     caller: Caller
     bot: Bot
     session: Future[SessionRow | None]
+    facts: Future[Facts]
     began: float
     idempotency_record: IdempotencyRecord | None = None
 
@@ -257,8 +269,9 @@ class _Message:
         return chat_prompt.fit(
             agent,
             workspace,
-            self.session.result(),
-            dialog,
             self.args.message,
+            session=self.session.result(),
+            dialog=dialog,
+            found_facts=self.facts,
             can_confirm=self.args.shows(ACTIONS),
         )

@@ -14,7 +14,6 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.chat_history import (
     MAX_TURNS,
     Count,
@@ -79,15 +78,17 @@ class Prompt(NamedTuple):
 def fit(  # noqa: PLR0913  the parts of a prompt
     agent: AgentRow,
     workspace: WorkspaceRow,
-    session: SessionRow | None,
-    dialog: Future[DialogRow | None],
     text: str,
     *,
+    session: SessionRow | None,
+    dialog: Future[DialogRow | None],
+    found_facts: Future[Facts],
     can_confirm: bool,
 ) -> Prompt:
     """Return the prompt for a visitor's message.
 
-    ``dialog`` is read in the meantime. ``can_confirm`` is whether the client shows proposals.
+    ``dialog`` and ``found_facts`` are read in the meantime. ``can_confirm`` is whether the client
+    shows proposals.
 
     Raises:
         MessageTooLongError: the message without history is too long.
@@ -105,7 +106,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
             actions_task = start(partial(_find_actions, workspace.id, session, every))
-            prompt_facts = chat_facts.find(workspace.id, agent_id=agent.id, question=text)
+            prompt_facts = found_facts.result()
         turns = chain(newest.result(), turns)
         actions = actions_task.result()
         prompt_facts = prompt_facts._replace(dialog=_dialog_facts(actions))
