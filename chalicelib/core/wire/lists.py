@@ -67,11 +67,11 @@ class ListQuery(PageQuery):
 
     @property
     def sorts_by_update(self) -> bool:
-        return getattr(self, "sort", None) == UPDATED_AT
+        return vars(self).get("sort") == UPDATED_AT  # Not every list has a sort.
 
     @model_validator(mode="after")
     def _check_one_direction(self) -> Self:
-        sort, direction = (getattr(self, name, None) for name in ("sort", "sort_dir"))
+        sort, direction = map(vars(self).get, ("sort", "sort_dir"))
         if direction is not None and sort is not None and sort.endswith(("Asc", "Desc")):
             message = "expected no sortDir with the sort {sort}, which names its direction"
             raise PydanticCustomError("direction", message, {"sort": sort, "field": "sortDir"})

@@ -224,19 +224,20 @@ class Listing(Declaration[R]):
         value "all" does not. ``filters`` adds or replaces some. The external id, the order and the
         time of changes that the input names are those of the query.
         """
-        names = {self.status, *self.facets, *self.tags} & type(args).__pydantic_fields__.keys()
-        submitted = {name: getattr(args, name) for name in names if name}
+        values = vars(args)
+        names = {self.status, *self.facets, *self.tags} & values.keys()
+        submitted = {name: values[name] for name in names if name}
         filters = {name: None if value == "all" else value for name, value in submitted.items()}
         if "sort" not in selected:
             selected |= {"sort": "createdAt", "descending": True}
         if args.sorts_by_update:
             selected |= {"sort": UPDATED_AT, "descending": False}
-        if (direction := getattr(args, "sort_dir", None)) is not None:
+        if (direction := values.get("sort_dir")) is not None:
             selected["descending"] = direction == "desc"
         if args.updated_since is not None:
             since = {"updated_at": (args.updated_since, None)}
             selected["ranges"] = {**selected.get("ranges", {}), **since}
-        if (external_id := getattr(args, "external_id", None)) is not None:
+        if (external_id := values.get("external_id")) is not None:
             selected["lookups"] = {**selected.get("lookups", {}), EXTERNAL_ID.name: external_id}
         selected["filters"] = {**filters, **selected.get("filters", {})}
         return Query(args.page, args.size, **selected)

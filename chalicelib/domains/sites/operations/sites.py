@@ -106,11 +106,11 @@ class SiteOut(Wire):
 
     @classmethod
     def from_record(cls, site: SiteRow) -> Self:
-        domain = site.domain
+        domain, stored = site.domain, site.values
         return cls.from_row(
-            site.values,
+            stored,
             url=site.url,
-            shows_products=bool(site.shows_products),
+            shows_products=bool(stored.get("shows_products")),
             products_url=site.products_url,
             domain=DomainOut.from_domain(domain) if domain else None,
         )

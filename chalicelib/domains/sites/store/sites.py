@@ -121,8 +121,11 @@ class SiteRow(ProgramRecord):
     @property
     def products_url(self) -> str | None:
         """The URL of the list of products, or None if visitors find none on the site."""
-        is_open = self.shows_products and self.status == ACTIVE and self.home_page_id
-        return f"{self.url}/{site_urls.PRODUCTS}" if is_open else None
+        stored = self.attribute_values  # read directly, for lists: see ``Record.values``
+        is_open = stored.get("shows_products") and stored.get("home_page_id")
+        if not (is_open and stored["status"] == ACTIVE):
+            return None
+        return f"{self.url}/{site_urls.PRODUCTS}"
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL, "" for the home page, or None."""
