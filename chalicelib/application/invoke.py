@@ -119,8 +119,9 @@ def invoke(  # noqa: PLR0913  the parts of a call
                         operation.input, raw, drop_empty=operation.drops_empty_texts
                     )
                 args = _bind(operation, principal, args)
-                if limit is not None and limit.needs_input:
-                    limit_check = start(partial(_count, limit, principal, args))
+                # Most calls of a weighed limit take no unit of it, and need no thread.
+                if limit is not None and limit.needs_input and (units := _units(limit, args)):
+                    limit_check = start(partial(_count, limit, principal, args, units))
                 tenant = _tenant(operation, principal, args)
             except ValidationError:
                 if limit_check is None:
@@ -168,11 +169,14 @@ def _counted(
         raise operation.when_limited(error, tenant) from None
 
 
-def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
+def _units(limit: Limit, args: Wire) -> int:
+    return 1 if limit.weigh is None else limit.weigh(args)
+
+
+def _count(limit: Limit, principal: Principal, args: Wire, units: int) -> RateLimitStatus | None:
     within = "" if limit.within is None else f"#{limit.within(args)}"
     subjects = [f"{subject}{within}" for subject in principal.share_subjects]
-    units = 1 if limit.weigh is None else limit.weigh(args)
-    return limits.take_share(limit, subjects, units) if units else None
+    return limits.take_share(limit, subjects, units)
 
 
 def authorize(operation: Operation, principal: Principal) -> None:

@@ -2,7 +2,8 @@
 
 ``infra.bench.cold_start`` runs ``python first_answer.py <kind> <calls>`` in new processes and
 measures them. More calls than one repeat the request. A stub replaces the database at the point
-where botocore would send a request. It contains one API key and nothing else.
+where botocore would send a request. It contains one API key and nothing else. With the name of a
+file, what the bare function of ``infra.bench.floor`` needs is written to it.
 """
 
 import json
@@ -40,7 +41,7 @@ MESSAGE: dict[str, Any] = {
 OPERATION = "X-Amz-Target"
 
 
-def main(kind: str, calls: int = 1) -> None:
+def main(kind: str, calls: int = 1, recording: str = "") -> None:
     """Import the application and serve a request of a kind. ``import`` only imports.
 
     Raises:
@@ -53,17 +54,21 @@ def main(kind: str, calls: int = 1) -> None:
     import app  # noqa: PLC0415  the import is part of the measurement
 
     if kind == "jobs":
-        _stub_database({})
+        stub_database({})
         app.run_jobs(SCHEDULED, None)
     elif kind != "import":
-        token = _token()
-        method, path, payload = REQUESTS[kind]
+        token, key = _key()
+        stub_database(key)
+        requests = _record_requests() if recording else []
         for _ in range(calls):
-            reply = app.app(
-                _event(method, path=path, payload=payload, kind=kind, token=token), None
-            )
+            requests.append([])
+            reply = app.app(_event(kind, token), None)
             if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
                 raise RuntimeError(reply)
+        if recording:
+            recorded = {"event": _event(kind, token), "key": key, "body": reply["body"]}
+            with open(recording, "w") as file:  # noqa: PTH123  pathlib is not a part of the cost
+                json.dump({**recorded, "first": requests[0], "next": requests[-1]}, file)
 
 
 def _chat() -> None:
@@ -74,14 +79,15 @@ def _chat() -> None:
 
     gc.disable()  # ``stream_runtime.main`` does the same.
     serve = stream_runtime.load()
-    _stub_database({})
+    stub_database({})
     reply = serve(MESSAGE)
     if reply.status != 404:  # noqa: PLR2004  there is no such bot
         raise RuntimeError(reply)
 
 
-def _event(method: str, *, path: str, payload: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
+def _event(kind: str, token: str) -> dict[str, Any]:
     """Return an API Gateway (REST) event."""
+    method, path, payload = REQUESTS[kind]
     if path == "/api/mcp":
         payload = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": payload}
     about = {"httpMethod": method, "resourcePath": path, "identity": {"sourceIp": "192.0.2.1"}}
@@ -97,8 +103,8 @@ def _event(method: str, *, path: str, payload: Any, kind: str, token: str) -> di
     }
 
 
-def _token() -> str:
-    """Put a key into the stub of the database and return its token."""
+def _key() -> tuple[str, dict[str, Any]]:
+    """Return the token and the row of a key."""
     from chalicelib.core import clock  # noqa: PLC0415  every request with a key imports it
     from chalicelib.domains.identity.store import api_keys  # noqa: PLC0415
     from chalicelib.lib import tokens  # noqa: PLC0415
@@ -115,11 +121,25 @@ def _token() -> str:
         plan="business",
         scopes=["*:read", "*:write"],
     )
-    _stub_database(key.serialize())
-    return token
+    return token, key.serialize()
 
 
-def _stub_database(key: dict[str, Any]) -> None:
+def _record_requests() -> list[list[Any]]:
+    """Return the requests to the database of each call. The caller begins each list."""
+    from chalicelib.engine.connection import connection  # noqa: PLC0415
+
+    calls: list[list[Any]] = []
+
+    def note(request: Any, **_: Any) -> None:  # noqa: ANN401  botocore's event
+        operation = request.headers[OPERATION].decode().rpartition(".")[2]
+        calls[-1].append([operation, json.loads(request.body)])
+
+    connection().client.meta.events.register_first("before-send.dynamodb", note)
+    return calls
+
+
+def stub_database(key: dict[str, Any]) -> None:
+    """Answer requests to the database where botocore would send them."""
     from botocore.awsrequest import AWSResponse  # noqa: PLC0415  the engine imports it too
 
     from chalicelib.core import deadline  # noqa: PLC0415
@@ -158,4 +178,4 @@ def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dic
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1, *sys.argv[3:])  # noqa: PLR2004  after the kind
