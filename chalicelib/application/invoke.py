@@ -1,6 +1,6 @@
 """The only way to run an operation, for every kind of caller."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -270,12 +270,15 @@ def may_in_console(entry: Entry, membership: Role) -> bool:
 
 def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
     """Whether a key's scopes and role admit an operation."""
+    return allows(principal.scopes, principal.role, entry)
+
+
+def allows(scopes: Collection[Scope], role: str, entry: Entry) -> bool:
+    """Whether a key with these scopes, of an account with this role, may call an operation."""
     scope = entry.scope
     if Audience.KEY not in entry.audience:
         return False
-    return scope is None or (
-        scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)
-    )
+    return scope is None or (scope in scopes and (role == "admin" or not scope.admin_only))
 
 
 def require_plan(plan: str) -> None:

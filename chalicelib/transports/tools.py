@@ -4,13 +4,12 @@ Each tool and each distinct list is encoded once. No operation in the manifest i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from chalicelib.application.invoke import may_use
+from chalicelib.application.invoke import allows, may_use
 from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import REGISTRY, Entry, Operation
@@ -190,14 +189,18 @@ class Selection(NamedTuple):
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
     """Return the names of the tools that the caller has selected, in registry order."""
-    if isinstance(principal, OAuthPrincipal):
-        # An app also has the tools whose scopes its user could allow, since it asks when a call
-        # needs one.
-        principal = replace(principal, scopes=frozenset(Scope))
+    # An app also has the tools whose scopes its user could allow, since it asks when a call needs
+    # one.
+    scopes = frozenset(Scope) if isinstance(principal, OAuthPrincipal) else principal.scopes
+    return _names(scopes, principal.role, selection)
+
+
+@lru_cache(maxsize=64)
+def _names(scopes: frozenset[Scope], role: str, selection: Selection) -> tuple[str, ...]:
     return tuple(
         name
         for name, entry in entries_by_tool().items()
-        if may_use(entry, principal) and selection.admits(entry)
+        if allows(scopes, role, entry) and selection.admits(entry)
     )
 
 
