@@ -12,6 +12,7 @@ import click
 
 from infra.bench import (
     cold_start,
+    floor,
     imports,
     lists,
     reports,
@@ -26,6 +27,7 @@ SECTIONS = {
     "tool-server": tool_server.section,
     "rest": rest.section,
     "cold-start": cold_start.section,
+    "floor": floor.section,
     "round-trips": round_trips.section,
     "write-units": written_rows.section,
     "lists": lists.section,

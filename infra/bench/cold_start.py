@@ -96,10 +96,10 @@ def packaged(project: Path) -> Path:
 def cost(project: Path, *arguments: str) -> float:
     """Return the cost of a process in instructions, or in seconds of CPU time."""
     command = [sys.executable, *arguments]
-    _run(project, command)  # The first run compiles modules that have no bytecode yet.
+    run(project, command)  # The first run compiles modules that have no bytecode yet.
     if shutil.which("valgrind"):
         valgrind_command = ["valgrind", *COUNTING, *command]
-        instructions = re.search(r"I +refs: +([\d,]+)", _run(project, valgrind_command))
+        instructions = re.search(r"I +refs: +([\d,]+)", run(project, valgrind_command))
         if instructions is None:
             raise RuntimeError("valgrind counted nothing")
         return float(instructions[1].replace(",", ""))
@@ -108,7 +108,7 @@ def cost(project: Path, *arguments: str) -> float:
 
 def _cpu_seconds(project: Path, command: list[str]) -> float:
     start_times = os.times()
-    _run(project, command)
+    run(project, command)
     end_times = os.times()
     return (
         end_times.children_user
@@ -117,7 +117,7 @@ def _cpu_seconds(project: Path, command: list[str]) -> float:
     )
 
 
-def _run(project: Path, command: list[str]) -> str:
+def run(project: Path, command: list[str]) -> str:
     """Run a command in the environment of a deployed function and return its standard error."""
     env = {k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "STAGE"}}
     env |= {"PYTHONHASHSEED": "0", "STAGE": "dev", "AWS_LAMBDA_FUNCTION_NAME": "bench"}

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -14,8 +15,23 @@ from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.listing.query import ResultPage
 from chalicelib.engine.reading import Cost
+from chalicelib.lib import tokens
 
 TOOL = "svc_list_sites"
+TOKEN = tokens.generate()
+KEY = api_keys.row(
+    TOKEN,
+    key_id="bench",
+    name="bench",
+    workspace_id="bench",
+    account_id="bench",
+    role="admin",
+    plan="business",
+    scopes=["*:read", "*:write"],
+    created_at=clock.now(),
+    last_used_at=clock.now() + timedelta(days=1),
+)
+"""A key whose last use needs no write."""
 
 
 def answer_text() -> str:
@@ -27,19 +43,8 @@ def answer_text() -> str:
 
 def stubs() -> ExitStack:
     """Replace the two functions that read the database for the key and the list."""
-    key = ApiKeyRow(
-        "KEY#bench",
-        api_keys.SORT_KEY,
-        key_id="bench",
-        workspace_id="bench",
-        account_id="bench",
-        role="admin",
-        plan="business",
-        scopes=["*:read", "*:write"],
-    )
     stack = ExitStack()
-    stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
-    stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
+    stack.enter_context(patch.object(ApiKeyRow, "find", lambda *_: KEY))
     stack.enter_context(page_of_sites(10))
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     return stack
@@ -83,7 +88,7 @@ def event(method: str, *, path: str, body: str | None) -> dict[str, Any]:
             "identity": {"sourceIp": "127.0.0.1"},
             "requestId": "bench",
         },
-        "headers": {"Authorization": "Bearer bench", "Content-Type": "application/json"},
+        "headers": {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
         "multiValueHeaders": {},
         "pathParameters": None,
         "multiValueQueryStringParameters": None,
