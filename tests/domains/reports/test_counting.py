@@ -1,11 +1,13 @@
 """Changes are counted once, whoever reads at the same time, and whenever they are written."""
 
-from datetime import timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from chalicelib.core import clock, deadline
+from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
@@ -154,6 +156,14 @@ class TestNights:
         assert nights == [1] * 30 + [0] * 5
         totals(api)
         assert self.count_at_night(time) == 1
+
+
+def test_the_jobs_of_many_workspaces_are_spread_over_the_night(time: Time) -> None:
+    time.now = datetime(2027, 1, 15, 12, tzinfo=UTC)
+    nights = [counting._next_night(new_id()) for _ in range(500)]
+    assert all(datetime(2027, 1, 16, 2, tzinfo=UTC) <= night for night in nights)
+    assert all(night < datetime(2027, 1, 16, 5, tzinfo=UTC) for night in nights)
+    assert max(Counter(nights).values()) < 20
 
 
 def test_deleting_the_records_of_a_workspace_deletes_its_sums(

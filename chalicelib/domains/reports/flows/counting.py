@@ -8,6 +8,7 @@ The first reading passes over all bookings. What takes longer than a request is 
 next one and by a job, which also counts the changes of each day at night.
 """
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -43,7 +44,8 @@ PAGE = 500  # changes of one query
 BATCH = 12
 MAX_SEEN = 300
 STORED_EACH = timedelta(hours=1)  # how often the place in the log is stored without any change
-NIGHT = 2  # o'clock in UTC, when the job runs
+NIGHT = 2  # o'clock in UTC, when the first jobs run
+NIGHT_MINUTES = 180  # over which the jobs of all workspaces are spread
 UNREAD_FOR = timedelta(days=30)  # after which the job ends
 JOB_SECONDS = 120.0
 CONTINUE_AFTER = timedelta(minutes=1)
@@ -229,7 +231,7 @@ class _CatchingUp:
         state.read_at = clock.now()
         if not state.has_job:
             state.has_job = True
-            due = _next_night() if self.is_done else clock.now() + CONTINUE_AFTER
+            due = _next_night(self.workspace.id) if self.is_done else clock.now() + CONTINUE_AFTER
             job = jobs.row(COUNT_REPORTS, self.workspace.id, {}, due)
             unit.create_job(job, at_once=False)
         unit.save(state)
@@ -297,9 +299,11 @@ def _moment(change_id: str) -> datetime:
     return moment_of(change_id)
 
 
-def _next_night() -> datetime:
+def _next_night(workspace_id: str) -> datetime:
+    # Jobs that are all due at one moment would run late.
+    minute = zlib.crc32(workspace_id.encode()) % NIGHT_MINUTES
     now = clock.now().astimezone(UTC)
-    night = now.replace(hour=NIGHT, minute=0, second=0, microsecond=0)
+    night = now.replace(hour=NIGHT, minute=0, second=0, microsecond=0) + timedelta(minutes=minute)
     return night if night > now else night + timedelta(days=1)
 
 
@@ -315,7 +319,9 @@ def count_reports(job: Job) -> None:
         return
     catching_up = _CatchingUp(workspace, state, Deadline(JOB_SECONDS))
     catching_up.run()
-    raise Postponed(_next_night() if catching_up.is_done else clock.now() + CONTINUE_AFTER)
+    raise Postponed(
+        _next_night(workspace.id) if catching_up.is_done else clock.now() + CONTINUE_AFTER
+    )
 
 
 def _stage_end(unit: UnitOfWork) -> bool:
