@@ -3,7 +3,7 @@
 The deployed package (transports > domains > application > engine | gateways > lib > core).
 """
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 STORED_FORMAT = 2
 """Number of the form of stored rows. A deployment refuses a stage whose rows have another number.
 

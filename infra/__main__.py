@@ -77,11 +77,13 @@ def reference() -> None:
     """Write docs/reference.md from recorded responses (make update records them first).
 
     The tables of docs/data-model.md, docs/limits.md, docs/notifications.md, docs/runbook.md and
-    docs/surfaces.md are written from their declarations.
+    docs/surfaces.md are written from their declarations, and those of docs/benchmarks.md from
+    recorded counts.
     """
     from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
+    from infra.bench import recorded_tables  # noqa: PLC0415  as above
     from infra.local import (  # noqa: PLC0415  as above
         alarms_page,
         limits_page,
@@ -97,6 +99,7 @@ def reference() -> None:
     click.echo(told_table.write())
     click.echo(limits_page.write())
     click.echo(surfaces.write())
+    click.echo(recorded_tables.write())
 
 
 @main.command("new-noun")

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import click
 
+from chalicelib import VERSION
 from infra.bench import (
     cold_start,
     floor,
     imports,
+    jobs,
     lists,
     reports,
     rest,
@@ -33,12 +35,13 @@ SECTIONS = {
     "lists": lists.section,
     "imports": imports.section,
     "reports": reports.section,
+    "jobs": jobs.section,
 }
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 # Benchmarks
 
 `make bench` writes this page. Each section is measured in one run on one machine. Machines differ,
-so compare only ratios and counts.
+so compare only ratios and counts. Measured with version {VERSION}.
 """
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,31 +101,39 @@ def _cost(measure: Callable[[str], float]) -> _Cost:
     return _Cost(first, (with_others - first) / CALLS)
 
 
-def _in_process() -> list[str]:
-    """Return the rows about a read and a call of a tool, without a database."""
+class Measured(NamedTuple):
+    """A call without a database: the bare function, and its event."""
+
+    bare: Callable[[dict[str, Any]], dict[str, Any]]
+    event: Callable[[], dict[str, Any]]
+
+    def handlers(self) -> dict[str, Callable[[], dict[str, Any]]]:
+        """Return both functions by the name of their column."""
+        return {
+            "floor": lambda: self.bare(self.event()),
+            "ours": lambda: our_app.app(self.event(), None),
+        }
+
+
+def measured_calls() -> dict[str, Measured]:
+    """Return a read and a call of a tool, by the name of their row."""
     call = {"name": our_handler.TOOL, "arguments": {}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    events: dict[str, tuple[Callable[[dict[str, Any]], Any], Callable[[], dict[str, Any]]]] = {
-        "read": (_read, lambda: our_handler.event("GET", path=LIST, body=None)),
-        "`tools/call`": (
-            _call,
-            lambda: our_handler.event("POST", path="/api/mcp", body=json.dumps(message)),
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    return {
+        "read": Measured(_read, lambda: our_handler.event("GET", path=LIST, body=None)),
+        "`tools/call`": Measured(
+            _call, lambda: our_handler.event("POST", path="/api/mcp", body=message)
         ),
     }
-    rows = []
+
+
+def _in_process() -> Iterator[str]:
+    """Yield the rows about calls without a database."""
     with our_handler.stubs():
-        for name, (bare, event) in events.items():
-            handlers: dict[str, Callable[[], Any]] = {
-                "floor": lambda bare=bare, event=event: bare(event()),  # type: ignore[misc]
-                "ours": lambda event=event: our_app.app(event(), None),  # type: ignore[misc]
-            }
-            bodies = [json.loads(handler()["body"]) for handler in handlers.values()]
-            if bodies[0] != bodies[1]:
-                raise RuntimeError(bodies)
-            measured = cpu_ms_in_turns(handlers)
+        for name, call in measured_calls().items():
+            measured = cpu_ms_in_turns(call.handlers())
             (floor, _), (ours, ratio) = measured["floor"], measured["ours"]
-            rows.append(f"| {name} | {floor:.3f} ms | {ours:.3f} ms | {ratio:.2f} |")
-    return rows
+            yield f"| {name} | {floor:.3f} ms | {ours:.3f} ms | {ratio:.2f} |"
 
 
 def _read(event: dict[str, Any]) -> dict[str, Any]:

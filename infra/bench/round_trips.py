@@ -7,9 +7,11 @@ The contract tests call each operation with its example of the reference. They r
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from infra.bench.dynamodb import proxied
+from infra.local import document_tables
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "request_counts.json"
@@ -24,9 +26,13 @@ ABOUT = [
     "long a call waits: on AWS a wave takes 3 to 6 ms, and a transaction 10 to 20 ms. Read units",
     "are measured on DynamoDB Local, write units are computed (see below).",
     "",
+]
+HEADING = [
     "| operation | requests | waves | read units | write units |",
     "|---|---:|---:|---:|---:|",
 ]
+TABLE = "requests by operation"
+"""The name of the table, which ``make update`` writes, too."""
 
 
 def section() -> str:
@@ -38,16 +44,16 @@ def section() -> str:
         path.unlink(missing_ok=True)  # Otherwise counts that still hold are kept.
     for database in ((), ("--dynamodb-local",)):
         subprocess.run([sys.executable, *SWEEP, *database], cwd=ROOT, check=True, stdout=sys.stderr)
-    return f"{table()}\n{proxied.table()}"
+    return "\n".join([*ABOUT, document_tables.table(TABLE, lines()), "", proxied.table()])
 
 
-def table() -> str:
-    """Return this section with the recorded counts."""
+def lines() -> Iterator[str]:
+    """Yield the lines of the table of all operations, as their counts are recorded."""
     recorded = json.loads(RECORDED.read_text())
-    slowest_first = sorted(recorded.items(), key=lambda row: (-row[1]["waves"], row[0]))
-    rows = [
-        f"| {name} | {counts['requests']} | {counts['waves']} | {counts['readUnits']:g} "
-        f"| {counts['awsWriteUnits']} |"
-        for name, counts in slowest_first
-    ]
-    return "\n".join([*ABOUT, *rows, ""])
+    yield "| operation | requests | waves | read units | write units |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, counts in sorted(recorded.items(), key=lambda row: (-row[1]["waves"], row[0])):
+        yield (
+            f"| {name} | {counts['requests']} | {counts['waves']} | {counts['readUnits']:g} "
+            f"| {counts['awsWriteUnits']} |"
+        )

@@ -40,9 +40,8 @@ def section() -> str:
             measured = {name: cpu_ms(call) for name, call in calls.items()}
             rounds.append({OURS: {**measured, "version": ""}, **_peers(workload)})
     rest_times = median(sample[OURS]["REST"] for sample in rounds)
-    size = len(json.dumps(tools, separators=(",", ":")).encode())
     return f"""\
-## Tool server, {len(tools)} tools ({size:,} bytes)
+## Tool server, {len(tools)} tools
 
 CPU time of a warm request in the handler, without sockets or a database. All servers have the same
 schemas. The called tool lists ten sites, from records in memory through a pydantic model. The

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from infra.bench import round_trips
+from infra.local import document_tables
 
 RECORDED = round_trips.ROOT / "docs" / "written_rows.json"
 DOLLARS_A_MILLION = 0.7625
@@ -79,29 +80,36 @@ def reader(kind: str) -> str:
     return "by id, and lists"
 
 
+TABLE = "write units by operation"
+"""The name of the table, which ``make update`` writes, too."""
+ABOUT = [
+    "## Write units by operation",
+    "",
+    "Units by the rules of AWS, computed from the rows before and after each request: one",
+    "for each KB of the larger of both, and as much for each index entry that changes. If",
+    "its key changes, an entry is deleted and another is written. In a transaction all of",
+    "this counts twice, and so do condition checks. DynamoDB Local counts other units. A",
+    f"million units are assumed to cost ${DOLLARS_A_MILLION} (on demand, eu-central-1).",
+    "The rows of later jobs are not included.",
+    "",
+]
+
+
 def section() -> str:
     """Return this section of the page, from what the sweep of ``round-trips`` recorded."""
+    return "\n".join([*ABOUT, document_tables.table(TABLE, lines()), ""])
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of the tables, as the rows are recorded."""
     rows = json.loads(RECORDED.read_text())
     counts = json.loads(round_trips.RECORDED.read_text())
-    names = sorted(rows, key=lambda name: (-counts[name]["awsWriteUnits"], name))
-    return "\n".join(
-        [
-            "## Write units by operation",
-            "",
-            "Units by the rules of AWS, computed from the rows before and after each request: one",
-            "for each KB of the larger of both, and as much for each index entry that changes. If",
-            "its key changes, an entry is deleted and another is written. In a transaction all of",
-            "this counts twice, and so do condition checks. DynamoDB Local counts other units. A",
-            f"million units are assumed to cost ${DOLLARS_A_MILLION} (on demand, eu-central-1).",
-            "The rows of later jobs are not included.",
-            "",
-            "| operation | rows | units | on DynamoDB Local | dollars a million calls |",
-            "|---|---:|---:|---:|---:|",
-            *(_line(name, len(rows[name]), counts[name]) for name in names),
-            "",
-            *(line for name in IN_DETAIL for line in _detail(name, rows[name])),
-        ]
-    )
+    yield "| operation | rows | units | on DynamoDB Local | dollars a million calls |"
+    yield "|---|---:|---:|---:|---:|"
+    for name in sorted(rows, key=lambda name: (-counts[name]["awsWriteUnits"], name)):
+        yield _line(name, len(rows[name]), counts[name])
+    for name in IN_DETAIL:
+        yield from _detail(name, rows[name])
 
 
 def _line(name: str, rows: int, counts: dict[str, Any]) -> str:
@@ -111,6 +119,7 @@ def _line(name: str, rows: int, counts: dict[str, Any]) -> str:
 
 def _detail(name: str, rows: list[list[Any]]) -> Iterator[str]:
     """Yield the table of an operation's rows, with one line for equal rows."""
+    yield ""
     yield f"### Rows of {name}"
     yield ""
     yield "| row | write | bytes | index entries | units | read by |"
@@ -127,4 +136,3 @@ def _detail(name: str, rows: list[list[Any]]) -> Iterator[str]:
             f"| {times}`{kind}` | {action} | {size} | {entries} | {number * units} "
             f"| {reader(kind)} |"
         )
-    yield ""
