@@ -1,8 +1,9 @@
 """The chat endpoint streams its answer after checks in a fixed order."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -19,6 +20,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import (
     Bot,
@@ -40,6 +42,17 @@ def production_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make limits count as in production."""
     chat_limits = replace(limits.settings(), rate_limit_scale=1)
     monkeypatch.setattr(limits, "settings", lambda: chat_limits)
+
+
+def waves_until_start(bot: Bot, latency: float) -> int:
+    """Return for how many requests to the database, one after the other, a visitor waits."""
+    with metering(latency) as usage:
+        response = answer_to(request_to(bot.id, "How much is rye bread?"))
+        assert isinstance(response.body, Iterator)
+        assert b'"start"' in next(response.body)
+        waves = usage.waves
+    response.close()
+    return waves
 
 
 class TestStream:
@@ -224,6 +237,23 @@ class TestChecks:
         statuses = [ask(bot, "Hi").status for _ in range(2)]
         call_operator("disable_account", email=accounts.get(bot.account_id).email)
         assert [*statuses, ask(bot, "Hi").status] == [200, 429, 404]
+
+    def test_a_visitor_over_the_limit_costs_no_search_for_facts(
+        self, bot: Bot, production_limits: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            accept_message, "MESSAGES", replace(accept_message.MESSAGES, max_requests=1)
+        )
+        ask(bot, "Hi")
+        with metering() as usage:
+            assert ask(bot, "Hi").status == 429
+        assert "Query" not in usage.calls
+
+    def test_an_answer_starts_after_five_waves_of_requests(self, api: Api, bot: Bot) -> None:
+        api.post("/api/products/create", {"name": "Rye bread", "price": 9_900})
+        ask(bot, "How much is rye bread?")  # The process then knows the currency.
+        # A busy machine may start a thread late, for which the second latency is long enough.
+        assert 5 in map(partial(waves_until_start, bot), (0.05, 0.5))
 
     def test_of_several_reasons_for_a_refusal_the_first_in_order_is_given(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
