@@ -11,8 +11,6 @@ import json
 import sys
 from typing import Any
 
-gc.disable()  # As the application does.
-
 Json = dict[str, Any]
 MODELS = {
     "read": ("chalicelib.domains.leads.operations.leads", "LeadListQuery", "LeadList"),
@@ -28,6 +26,7 @@ def main(kind: str, calls: int, recording: str) -> None:
     Raises:
         RuntimeError: the response is not that of the application.
     """
+    gc.disable()  # As the application does.
     sys.path.insert(0, "")
     with open(recording) as file:  # noqa: PTH123  pathlib is not a part of the cost
         recorded = json.load(file)
