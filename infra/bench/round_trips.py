@@ -54,6 +54,11 @@ def lines() -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|"
     for name, counts in sorted(recorded.items(), key=lambda row: (-row[1]["waves"], row[0])):
         yield (
-            f"| {name} | {counts['requests']} | {counts['waves']} | {counts['readUnits']:g} "
+            f"| {name} | {counts['requests']} | {counts['waves']} | {local(counts, 'readUnits')} "
             f"| {counts['awsWriteUnits']} |"
         )
+
+
+def local(counts: dict[str, float], name: str) -> str:
+    """Return the units on DynamoDB Local, or "" for an operation that was not measured there."""
+    return f"{counts[name]:g}" if name in counts else ""

@@ -113,8 +113,8 @@ def lines() -> Iterator[str]:
 
 
 def _line(name: str, rows: int, counts: dict[str, Any]) -> str:
-    units, local = counts["awsWriteUnits"], counts["writeUnits"]
-    return f"| {name} | {rows} | {units} | {local:g} | {units * DOLLARS_A_MILLION:.2f} |"
+    units, local = counts["awsWriteUnits"], round_trips.local(counts, "writeUnits")
+    return f"| {name} | {rows} | {units} | {local} | {units * DOLLARS_A_MILLION:.2f} |"
 
 
 def _detail(name: str, rows: list[list[Any]]) -> Iterator[str]:
