@@ -46,7 +46,9 @@ def stubs() -> ExitStack:
     stack = ExitStack()
     stack.enter_context(patch.object(ApiKeyRow, "find", lambda *_: KEY))
     stack.enter_context(page_of_sites(10))
-    logging.getLogger("chalicelib").setLevel(logging.WARNING)
+    log = logging.getLogger("chalicelib")
+    stack.callback(log.setLevel, log.level)
+    log.setLevel(logging.WARNING)
     return stack
 
 
