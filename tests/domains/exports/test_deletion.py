@@ -230,8 +230,9 @@ class TestDeletion:
         monkeypatch.setattr(emptying, "_wipe_parts", cut)
         run_jobs()
         assert workspaces.members(owner.workspace.id)
-        time.pass_by(hours=1)
-        run_jobs()
+        for _ in range(3):  # The job of an old import may be first at a record that both delete.
+            time.pass_by(hours=1)
+            run_jobs()
         assert workspaces.members(owner.workspace.id) == []
 
     def test_no_other_account_gets_its_slugs(self, owner: Owner, api: Api, time: Time) -> None:
