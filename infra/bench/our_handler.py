@@ -10,27 +10,15 @@ from unittest.mock import patch
 
 import app
 from chalicelib.core import clock
-from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.listing.query import ResultPage
 from chalicelib.engine.reading import Cost
-from chalicelib.lib import tokens
+from infra.bench import first_answer
 
 TOOL = "svc_list_sites"
-TOKEN = tokens.generate()
-KEY = api_keys.row(
-    TOKEN,
-    key_id="bench",
-    name="bench",
-    workspace_id="bench",
-    account_id="bench",
-    role="admin",
-    plan="business",
-    scopes=["*:read", "*:write"],
-    created_at=clock.now(),
-    last_used_at=clock.now() + timedelta(days=1),
-)
+TOKEN, KEY = first_answer.new_key()
+KEY.last_used_at = clock.now() + timedelta(days=1)
 """A key whose last use needs no write."""
 
 

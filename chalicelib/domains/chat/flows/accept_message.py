@@ -72,7 +72,7 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         active_bot.active_bot(workspace_id, agent_id=args.agent_id)
     counted.result()
     with deadline.side_by_side() as start:
-        # The facts need neither the bot's row nor the session, and are read in two waves.
+        # The facts need neither the bot's row nor the session, and take two waves or three.
         facts = start(
             partial(chat_facts.find, workspace_id, agent_id=args.agent_id, question=args.message)
         )
