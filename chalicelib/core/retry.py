@@ -33,6 +33,8 @@ class RetryPolicy(NamedTuple):
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
+NO_RETRY = RetryPolicy(attempts=1)
+"""For the new state of a record that was read before. After a conflict, it can never be written."""
 
 
 def high_contention() -> RetryPolicy:

@@ -372,9 +372,15 @@ def run_unit(  # noqa: PLR0913  the options of a unit
         raise
 
 
-def run_job_unit(job: Job, stage: Callable[[UnitOfWork], T]) -> T:
+def run_job_unit(
+    job: Job,
+    stage: Callable[[UnitOfWork], T],
+    *,
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+) -> T:
     """Stage and commit a unit of work of a job (``run_unit``). The audit log names the job."""
-    return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)
+    event = AuditEvent.by_job(job.kind)
+    return run_unit(job.workspace_id, event, stage, retry_policy=retry_policy)
 
 
 def cascade(job: Job, step: Callable[[UnitOfWork], bool]) -> None:

@@ -187,7 +187,7 @@ def person(owner: Owner) -> Person:
     return Person(accounts.get(owner.workspace.owner_id).email, owner.start_session())
 
 
-HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{733*733}}"
 """The name of every record that has one."""
 BROWSER = f"Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0 {HOSTILE}"
 ZONE = "Asia/Vladivostok"

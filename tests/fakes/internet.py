@@ -39,6 +39,9 @@ class Server:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
+        # Closing alone does not end a thread that waits for a connection: it would wait for ever,
+        # and could take a connection of a later server that gets the same file descriptor.
+        self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _serve(self) -> None:

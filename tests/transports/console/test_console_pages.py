@@ -113,7 +113,7 @@ class TestPages:
         assert Markup(answer.body).bad == []
         assert "&lt;img src=x onerror=alert(1)&gt;" in html
         assert HOSTILE not in html
-        assert "{{7*7}}" in html
+        assert "{{733*733}}" in html
         assert "49}" not in html
 
     def test_pages_with_an_empty_log_are_shown(self, world: World) -> None:

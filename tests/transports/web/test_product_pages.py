@@ -238,7 +238,7 @@ class TestHostileTexts:
     NAMES = (
         HOSTILE,
         "</script><script>alert(3)</script>",
-        "{{7*7}} {% raw %} ${7*7}",
+        "{{733*733}} {% raw %} ${733*733}",
         "]]> <!-- --> <!--sections [] --> <!--section:form-->",
         "a & b < c > d 'e' \"f\"",
     )
@@ -254,7 +254,7 @@ class TestHostileTexts:
             assert "<script>" not in source
             assert "<img src=x" not in source
             assert stored["name"] in unescape(source)
-            assert "49" not in unescape(source).replace(stored["id"], "").partition("<main")[2]
+            assert "537289" not in source  # the product of what the names multiply
         data = json_ld(html)
         assert (data["name"], data["sku"]) == (stored["name"], stored["sku"])
         assert schema_org.problems(data) == []

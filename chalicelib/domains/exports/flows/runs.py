@@ -14,6 +14,7 @@ from typing import Any
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotFoundError, UnavailableError
 from chalicelib.core.jobs import Job, Postponed, job_handler
+from chalicelib.core.retry import NO_RETRY
 from chalicelib.domains.exports.flows.exporting import (
     END,
     READERS,
@@ -32,7 +33,7 @@ from chalicelib.domains.exports.store.exports import (
     ExportRow,
 )
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.unit import run_job_unit, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit, run_unit
 from chalicelib.gateways.object_store import MIN_PART_BYTES, UploadGoneError, object_store
 
 RUN_SECONDS = 30.0
@@ -76,7 +77,7 @@ def _continue(job: Job, export: ExportRow) -> None:
     export = EXPORTS.require(job.workspace_id, record_id=export.id)
     if not is_complete:
         export.begin_again()
-        run_unit(export.workspace_id, None, lambda unit: unit.save(export))
+        _save(export)
         raise Postponed(clock.now())
     _end(job, export, READY)
 
@@ -84,16 +85,25 @@ def _continue(job: Job, export: ExportRow) -> None:
 @job_handler(EXPORT_EXPIRED)
 def delete_expired(job: Job) -> None:
     """Delete the file and the record of an export, and what an unfinished one has stored."""
-    export = EXPORTS.find(job.workspace_id, record_id=job.payload["exportId"])
-    if export is None:
-        return
-    _delete_objects(export, with_file=True)
-    run_job_unit(job, lambda unit: unit.delete(export))
+
+    def stage(unit: UnitOfWork) -> None:
+        # Read with each attempt: a run of the export may save it meanwhile.
+        export = EXPORTS.find(job.workspace_id, record_id=job.payload["exportId"])
+        if export is not None:
+            _delete_objects(export, with_file=True)
+            unit.delete(export)
+
+    run_job_unit(job, stage)
+
+
+def _save(export: ExportRow) -> None:
+    # If another run has saved the export, the save fails, and the other run continues.
+    run_unit(export.workspace_id, None, lambda unit: unit.save(export), retry_policy=NO_RETRY)
 
 
 def _end(job: Job, export: ExportRow, state: str) -> None:
     export.state = state
-    run_job_unit(job, lambda unit: unit.save(export))
+    run_job_unit(job, lambda unit: unit.save(export), retry_policy=NO_RETRY)
     _delete_objects(export, with_file=state == FAILED)
 
 
@@ -180,7 +190,7 @@ class _Run:
         export.missing = self._missing_before + len(self._found.missing)
         for name, value in changes.items():
             setattr(export, name, value)
-        run_unit(export.workspace_id, None, lambda unit: unit.save(export))
+        _save(export)
         # The next save changes the row that this one has written.
         self._export = EXPORTS.require(export.workspace_id, record_id=export.id)
 

@@ -16,6 +16,7 @@ from chalicelib.application.batches import MAX_ITEMS
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import Job, Postponed, job_handler
+from chalicelib.core.retry import NO_RETRY
 from chalicelib.domains.imports.flows import rows_store
 from chalicelib.domains.imports.flows.calls import JobCalls
 from chalicelib.domains.imports.flows.sending import REFUSED, Outcome, Sender, sender_of
@@ -29,7 +30,7 @@ from chalicelib.domains.imports.store.imports import (
     ImportRow,
     ImportState,
 )
-from chalicelib.engine.unit import run_job_unit, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit, run_unit
 from chalicelib.gateways.object_store import object_store
 
 RUN_SECONDS = 30.0
@@ -85,7 +86,7 @@ def _send_range(record: ImportRow, sender: Sender, rows: Sequence[Row]) -> Impor
     record.warned = int(record.warned) + sum(_is_warned(each) for each in outcomes)
     record.counts = dict(Counter(record.counts) + Counter(each.code for each in outcomes))
     # If another run has saved this position, the save fails, and the other run continues.
-    run_unit(record.workspace_id, None, lambda unit: unit.save(record))
+    run_unit(record.workspace_id, None, lambda unit: unit.save(record), retry_policy=NO_RETRY)
     return IMPORTS.require(record.workspace_id, record_id=record.id)
 
 
@@ -97,7 +98,7 @@ def _end(job: Job, record: ImportRow, state: ImportState) -> None:
     if record.refused_at:
         rows_store.store_reports(record, record.refused_at)
     record.state, record.ended_at = state, clock.now()
-    run_job_unit(job, lambda unit: unit.save(record))
+    run_job_unit(job, lambda unit: unit.save(record), retry_policy=NO_RETRY)
     rows_store.delete_rows(record)
     if record.file_id:
         # The records have what the file has, and files are public for who knows the address.
@@ -109,8 +110,12 @@ def _end(job: Job, record: ImportRow, state: ImportState) -> None:
 @job_handler(IMPORT_EXPIRED)
 def delete_expired(job: Job) -> None:
     """Delete the record of an import, and what it has stored."""
-    record = IMPORTS.find(job.workspace_id, record_id=job.payload["importId"])
-    if record is None:
-        return
-    object_store().delete_under(record.folder)
-    run_job_unit(job, lambda unit: unit.delete(record))
+
+    def stage(unit: UnitOfWork) -> None:
+        # Read with each attempt: a run of the import may save it meanwhile.
+        record = IMPORTS.find(job.workspace_id, record_id=job.payload["importId"])
+        if record is not None:
+            object_store().delete_under(record.folder)
+            unit.delete(record)
+
+    run_job_unit(job, stage)
