@@ -56,7 +56,13 @@ def _engine(*names: str) -> tuple[str, ...]:
 
 
 SUITES = {
-    "bookings": _rules("bookings", "services", more=["tests/transports/public/book*"]),
+    "bookings": _rules(
+        *("bookings", "services"),
+        more=[
+            "tests/transports/public/book*",
+            *(f"tests/domains/payments/test_{name}.py" for name in ("late_money", "paying")),
+        ],
+    ),
     "billing": Suite(
         (
             f"{DOMAINS}/billing/rules/*.py",

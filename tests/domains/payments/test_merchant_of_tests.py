@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from chalicelib.core.errors import InTestWorkspaceError
+from chalicelib.core.errors import InTestWorkspaceError, NotFoundError
+from chalicelib.domains.payments.flows import merchant_pages
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import Answer, Owner, Time, call_console
 from tests.domains.notifications.inbox import Inbox
@@ -125,6 +126,13 @@ def test_a_real_provider_is_refused_in_a_test_workspace(tester: Owner, provider:
 def test_an_unknown_page_is_404(database: None, id_: str) -> None:
     assert visitor.call("GET", f"/pay/test/{id_}").status == 404
     assert visitor.call("POST", f"/pay/test/{id_}", b"outcome=pay", FORM).status == 404
+
+
+@pytest.mark.parametrize("workspace_id", ["x", "7" * 25, "7" + "#" * 25, "0" * 26])
+def test_a_page_is_of_a_test_workspace(workspace_id: str) -> None:
+    with pytest.raises(NotFoundError) as refusal:
+        merchant_pages.place_of(workspace_id + "p" * 32)
+    assert refusal.value.key == "payment"
 
 
 def test_the_settings_offer_the_test_merchant_only(tester: Owner) -> None:

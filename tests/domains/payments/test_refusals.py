@@ -45,6 +45,9 @@ def test_codes_are_offered_with_words(checkout: Checkout) -> None:
     assert '<option value="11">11. 22%' in closing
     assert 'value="11"' not in prepayment
     assert 'value="12"' not in closing
+    for code in ("1", "2"):  # without tax and 0 %, which suit both receipts
+        assert f'<option value="{code}"' in prepayment
+        assert f'<option value="{code}"' in closing
     assert "Патентная" in page(checkout, "payment-settings", "ru")
 
 
@@ -95,6 +98,12 @@ def test_paid_booking_needs_an_address_for_the_receipt(checkout: Checkout) -> No
         checkout.book_on_page(client=client)
     assert refusal.value.errors[0].field == "client.email"
     checkout.set_merchant(vatCode=None)
+    assert checkout.book_on_page(client=client)["paymentUrl"]
+
+
+def test_only_receipts_of_yookassa_need_an_address(checkout: Checkout) -> None:
+    client = {"name": "Grace", "phone": "+74951234567"}
+    checkout.set_merchant(provider="stripe", shopId="", vatCode="1")
     assert checkout.book_on_page(client=client)["paymentUrl"]
 
 

@@ -129,6 +129,20 @@ def test_top_up_without_an_account_of_the_operator_is_refused(checkout: Checkout
     assert refusal.value.code == "not_configured"
 
 
+def test_top_up_that_the_provider_refuses_is_told_to_the_operator_only(
+    platform: Checkout, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform.shop.faults["create"] = ["The key was revoked."]
+    with pytest.raises(AppError) as refusal:
+        open_top_up(platform)
+    assert refusal.value.code == "payment_refused"
+    run_until_idle()
+    assert platform.inbox.mails == []
+    assert [record.msg for record in caplog.records if record.levelname == "ERROR"] == [
+        "a payment provider refuses top-ups"
+    ]
+
+
 def test_top_up_is_no_payment_of_a_booking(platform: Checkout) -> None:
     top_up = open_top_up(platform)
     assert platform.console("list_payments")["payments"] == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domains.bookings.rules import visits
-from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, Slot, SlotPart
 from chalicelib.domains.bookings.rules.visits import Part, Taken
 from chalicelib.domains.services.rules.booking_rules import Length, ServiceRules
 from chalicelib.domains.services.rules.open_windows import parse
@@ -197,3 +197,11 @@ def test_kept_buffers_cover_the_same_time_once(
             covered += range(first - before, last + after)
         assert min([0, *(minutes for pair in kept for minutes in pair)]) == 0
         assert sorted(covered) == sorted(wanted)
+
+
+def test_a_part_of_a_slot_has_its_own_end_and_its_own_free_seats() -> None:
+    cut = SlotPart("cut", 600, 660, {"ada": 1})
+    colour = SlotPart("colour", 660, 690, {"ada": 1, "grace": 2})
+    slot = Slot(600, 690, {"ada": 1}, (cut, colour))
+    found = visits.of_part(slot, 60)
+    assert (found.start, found.end, found.seats) == (660, 690, {"ada": 1, "grace": 2})
