@@ -34,6 +34,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.transports import rest
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Api, Owner, Time, all_rows, call_console
+from tests.fakes.dynamodb_faults import ALWAYS, failing, unreachable
 from tests.support.patience import PATIENCE
 
 CREATE = "/api/projects/create"
@@ -286,6 +287,16 @@ def test_only_the_call_that_marked_a_key_removes_the_mark(
     assert "a mark stays" not in caplog.text
 
 
+def test_a_mark_that_cannot_be_removed_is_logged(
+    owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    tenant, record = owner.workspace.id, IdempotencyRecord("key:k#fetch", "key", "")
+    assert idempotency.mark_in_progress(tenant, record, owner="one")
+    with failing("DeleteItem", ALWAYS, unreachable):
+        idempotency.clear_in_progress(tenant, record, owner="one")
+    assert "a mark stays" in caplog.text
+
+
 @pytest.mark.parametrize("answer", [{"body": b"{}"}, {"object_key": "w/answers/one.json"}])
 def test_an_answer_is_no_mark_of_the_call_that_stored_it(
     owner: Owner, answer: dict[str, Any]
@@ -296,6 +307,8 @@ def test_an_answer_is_no_mark_of_the_call_that_stored_it(
     unit.commit()
     idempotency.clear_in_progress(tenant, record, owner="one")
     assert idempotency.find(tenant, record) is not None
+    # The texts of an answer in an object are not looked through.
+    assert len(idempotency.answers_naming(tenant, ["{}"])) == len(answer.keys() & {"body"})
 
 
 def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner: Owner) -> None:

@@ -14,6 +14,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.engine import limits
 from chalicelib.engine.limits import RateLimitRow, take
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Time, all_rows, run_concurrently
 from tests.fakes.dynamodb_faults import failing, unreachable
@@ -250,3 +251,15 @@ def test_a_limit_that_was_reached_when_its_rows_were_read_is_refused_without_a_t
         commit_one("a", read_ahead=True)
     commit_one("b", read_ahead=True)
     assert take(LIMIT, "b").remaining == 1
+
+
+def test_a_limit_that_was_reached_when_it_was_read_is_refused_without_a_write() -> None:
+    rows = Rows()
+    assert admitted(LIMIT, "a", 2) == 2
+    limits.require_room([(LIMIT, "a"), (LIMIT, "b")], rows)
+    assert admitted(LIMIT, "a", 1) == 1
+    stored = all_rows()
+    with pytest.raises(RateLimitedError) as refused:
+        limits.require_room([(LIMIT, "b"), (LIMIT, "a")], Rows())
+    assert refused.value.key == "test"
+    assert all_rows() == stored

@@ -10,13 +10,14 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.core.errors import PayloadTooLargeError
+from chalicelib.core.jobs import JobKind
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine import audit, transactions
+from chalicelib.engine import audit, jobs, transactions
 from chalicelib.engine.claims import claim
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade, run_unit
 from tests.conftest import Api, Owner, Time, all_rows, drop_expired
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
@@ -182,6 +183,26 @@ def test_a_unit_of_more_than_four_megabytes_is_a_programming_error(
     monkeypatch.setattr(transactions, "MAX_BYTES", 1000)
     with pytest.raises(RuntimeError, match="bytes; DynamoDB takes 1,000"):
         run_unit("w", None, lambda unit: unit.create(row))
+
+
+def test_a_change_that_several_parts_need_is_staged_once_in_each_attempt() -> None:
+    staged: list[str] = []
+    unit = UnitOfWork("w", "r")
+    for _ in range(2):
+        unit.begin()
+        for name in ("price", "price", "title"):
+            unit.stage_once(name, lambda _, name=name: staged.append(name))  # type: ignore[misc]
+    assert staged == ["price", "title"] * 2
+
+
+def test_a_step_of_a_job_is_repeated_until_it_finds_nothing_more(owner: Owner) -> None:
+    left = [1, 2, 3]
+
+    def step(_: UnitOfWork) -> bool:
+        return bool(left and left.pop())
+
+    cascade(jobs.row(JobKind("kind"), owner.workspace.id, {}), step)
+    assert left == []
 
 
 def test_a_failure_after_the_commit_does_not_undo_it(owner: Owner) -> None:

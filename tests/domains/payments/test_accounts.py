@@ -10,6 +10,7 @@ import pytest
 from chalicelib.core import settings as settings_module
 from chalicelib.core.errors import AppError
 from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.payments.flows import former_accounts
 from chalicelib.domains.payments.operations import merchants as operations
 from chalicelib.domains.payments.store import merchants
 from chalicelib.gateways.payments import stripe as stripe_gateway
@@ -222,6 +223,25 @@ def test_owner_removes_the_secret_and_reads_what_is_left_to_do(
     assert has_secret(salon) == [False]
     assert user.get(link).status == 200
     pay(salon, stripes.b, "2027-01-18T14:00")
+
+
+def test_payments_that_need_the_secret_of_a_former_account_are_counted(
+    salon: Checkout, stripes: FakeStripes
+) -> None:
+    pay(salon, stripes.a)
+    pay(salon, stripes.a, "2027-01-18T12:00")
+    first, second = (row.id for row in salon.payments)
+    salon.console("refund_payment", id=first, amount=PRICE - 1)
+    salon.console("refund_payment", id=second)
+    salon.click(salon.hold("2027-01-18T14:00"))
+    enter(salon, stripes.b)
+    pay(salon, stripes.b, "2027-01-18T16:00")
+    (account,) = former(salon)
+    use = salon.console("get_former_merchant", id=account["id"])
+    counts = use["refundablePayments"], use["refundable"], use["openPayments"]
+    assert counts == (1, 1, 1)
+    needs = former_accounts.read_needs(salon.workspace, merchant_id=account["id"], limit=1)
+    assert needs == (0, 0, 1)
 
 
 def test_account_that_returns_gets_a_new_secret(salon: Checkout, stripes: FakeStripes) -> None:

@@ -176,11 +176,24 @@ def test_failed_refund_is_shown_and_can_be_repeated(paid: Checkout) -> None:
     assert (row["status"], row["failure"]) == ("failed", "Not enough money on the account.")
     arguments = {"id": payment["id"], "refundId": row["id"]}
     paid.console("retry_refund", **arguments)
-    with pytest.raises(AppError):
+    with pytest.raises(AppError) as refusal:
         paid.console("retry_refund", **arguments)
+    assert refusal.value.key == "refund_not_failed"
     paid.run_after(minutes=1)
     assert states(paid) == [(PRICE, "done")]
     assert paid.shop.refunded("pay-1") == PRICE
+
+
+def test_refund_of_a_payment_from_another_stage_is_not_repeated(paid: Checkout) -> None:
+    paid.shop.faults["refund"] = ["Not enough money on the account."]
+    refund(paid)
+    paid.run_after(minutes=1)
+    (row,), (payment,) = paid.refunds, paid.payments
+    payment.is_imported = True
+    payment.save()
+    with pytest.raises(AppError) as refusal:
+        paid.console("retry_refund", id=row.payment_id, refundId=row.id)
+    assert (refusal.value.code, refusal.value.key) == ("conflict", "other_stage")
 
 
 def test_refusal_after_an_unknown_result_does_not_lead_to_a_second_refund(paid: Checkout) -> None:

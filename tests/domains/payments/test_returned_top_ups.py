@@ -85,6 +85,20 @@ def test_parts_are_returned_one_after_another_and_a_won_dispute_comes_back(
     assert balance(platform) == AMOUNT - 50_000
 
 
+def test_dispute_that_becomes_a_refund_is_returned_once(platform: Checkout) -> None:
+    payment = platform.shop.payments["pay-1"]
+    for disputed, elsewhere in [(50_000, 0), (0, 50_000), (0, AMOUNT)]:
+        payment.disputed, payment.elsewhere = disputed, elsewhere
+        platform.run_after(seconds=2)
+        hook("pay-1")
+    rest = AMOUNT - 50_000
+    returned = [("topup_returned", -rest), ("topup_returned", -50_000)]
+    assert lines(platform)[:3] == [*returned, ("topup", AMOUNT)]
+    found = platform.console("get_statement")["lines"][:3]
+    assert len({line["requestId"] for line in found} - {None}) == 1
+    assert None not in {line["requestId"] for line in found}
+
+
 def test_spent_money_makes_the_balance_negative_until_the_next_top_up(platform: Checkout) -> None:
     change(platform, "adjust", 40_000 - AMOUNT)
     platform.shop.payments["pay-1"].elsewhere = AMOUNT

@@ -8,6 +8,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
 from chalicelib.engine.conditional_updates import update_if
+from chalicelib.engine.connection import ATTEMPTS
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ControlRow
 from tests.conftest import Api
@@ -43,7 +44,7 @@ def test_a_row_that_stays_busy_is_reported_as_an_overload() -> None:
     assert ControlRow.find(job.pk, job.sk) is None
 
 
-@pytest.mark.parametrize("times", [0, 2])
+@pytest.mark.parametrize("times", [0, ATTEMPTS - 1, 2 * ATTEMPTS])
 @pytest.mark.parametrize(("kind", "is_met"), [("kind", True), ("another kind", False)])
 def test_a_row_is_updated_only_if_it_meets_the_condition(
     times: int, kind: str, *, is_met: bool
