@@ -20,7 +20,7 @@ from chalicelib.core.errors import (
     ConflictError,
     InProgressError,
 )
-from chalicelib.core.idempotency_keys import fingerprint
+from chalicelib.core.idempotency_keys import fingerprint, split
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Registry, operation
 from chalicelib.core.principals import ApiKeyPrincipal, Audience
@@ -33,7 +33,7 @@ from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.transports import rest
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Api, Owner, Time, all_rows, call_console
+from tests.conftest import OBJECTS, Api, Owner, Time, all_rows, call_console
 from tests.fakes.dynamodb_faults import ALWAYS, failing, unreachable
 from tests.support.patience import PATIENCE
 
@@ -135,6 +135,25 @@ def test_operations_that_are_idempotent_by_themselves_ignore_keys(api: Api) -> N
     for title in ("B", "C"):
         api.post("/api/projects/update", {"id": site, "title": title}, key="k")
     assert api.get("/api/projects/list")["projects"][0]["title"] == "C"
+
+
+def test_the_field_of_a_key_is_no_key_for_an_operation_that_takes_none() -> None:
+    arguments = {"idempotencyKey": "k", "id": "x"}
+    assert split(REGISTRY["create_site"], arguments) == ({"id": "x"}, "k")
+    assert split(REGISTRY["list_sites"], arguments) == (arguments, None)
+
+
+def test_a_lost_object_with_an_answer_is_a_failure_of_the_store(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "MAX_INLINE_BYTES", 1)
+    first = api.post(CREATE, {"title": "A"}, key="k")
+    assert api.post(CREATE, {"title": "A"}, key="k") == first
+    for answer_file in OBJECTS.glob("*/answers/*.json"):
+        answer_file.unlink()
+    answer = api.call_refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": "k"})
+    assert answer.status == 503
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
 
 class MadeResult(Wire):

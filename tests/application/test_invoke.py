@@ -190,6 +190,16 @@ class TestAccess:
             authorize(declare(audience=(Audience.KEY,), scope=Scope.PAGES_WRITE), unprivileged)
         assert "pages:write" in caught.value.message
 
+    @pytest.mark.parametrize(
+        ("role", "place"), [("user", "Only an ADMIN account"), ("admin", "Connected apps")]
+    )
+    def test_a_refused_app_is_told_who_can_allow_a_scope_of_admins(
+        self, role: str, place: str
+    ) -> None:
+        app = replace(APP, role=role, scopes=frozenset())
+        with pytest.raises(InsufficientScopeError, match=place):
+            authorize(declare(audience=(Audience.KEY,), scope=Scope.BLOG_WRITE), app)
+
     def test_a_person_without_a_role_in_the_workspace_is_told_so(self) -> None:
         outside = SessionPrincipal(account_id="account")
         with pytest.raises(ForbiddenError, check=keyed("not_member")):
