@@ -90,6 +90,7 @@ SUITES = {
         (
             *("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
             *("tests/domains/files/test_file_uses.py", "tests/domains/client*/test_*.py"),
+            "tests/domains/sites/test_restoring.py",
         ),
     ),
     "access": Suite(
