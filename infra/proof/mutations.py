@@ -117,7 +117,7 @@ SUITES = {
         (f"{DOMAINS}/files/rules/*.py", f"{DOMAINS}/catalog/rules/*.py"),
         ("tests/domains/files", "tests/domains/catalog"),
     ),
-    "leads": _rules("leads"),
+    "leads": _rules("leads", more=["tests/transports/public/forms"]),
     "chat": _rules("chat", "bots", more=["tests/transports/chat/endpoint", "tests/gateways/llm"]),
     "messages": _rules("mails", "notifications", "webhooks", "knowledge"),
 }

@@ -89,6 +89,16 @@ class TestConversion:
             alpha = clean.convert("RGBA").getchannel("A")
             assert alpha.tobytes() == frame.getchannel("A").tobytes()
 
+    @pytest.mark.parametrize("alphas", [(255, 255), (255, 0), (0, 255)])
+    def test_an_animation_is_transparent_if_any_frame_is(self, alphas: tuple[int, int]) -> None:
+        frames = [Image.new("RGBA", (60, 40), (9, 0, 99 * n, 255)) for n in range(2)]
+        for frame, alpha in zip(frames, alphas, strict=True):
+            frame.putpixel((0, 0), (0, 0, 0, alpha))
+        body = saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True)
+        clean = sanitize(body).body
+        assert clean[12:16] == b"VP8X"
+        assert bool(clean[20] & 0x10) is (0 in alphas)
+
     def test_one_grey_of_a_png_of_16_bits_is_transparent_and_its_neighbours_are_not(self) -> None:
         source = Image.new("I;16", (3, 1))
         source.putdata([1_000, 1_001, 60_000])

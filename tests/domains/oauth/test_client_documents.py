@@ -145,6 +145,11 @@ class TestDocuments:
         net.serve(ID, document({**PUBLIC_METADATA, "redirect_uris": uris}))
         assert clients.find(ID).redirect_uris == tuple(usable)
 
+    def test_addresses_are_named_if_none_can_be_used(self, net: Internet) -> None:
+        change = {"redirect_uris": ["unknown://oauth"]}
+        net.serve(ID, document({**PUBLIC_METADATA, **change}))
+        assert "unknown" in str(read_refused(ID))
+
     def test_the_methods_of_authentication_are_named(self, net: Internet) -> None:
         change = {"token_endpoint_auth_method": "client_secret_basic"}
         net.serve(ID, document({**PUBLIC_METADATA, **change}))

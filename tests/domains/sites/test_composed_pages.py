@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.services.rules.open_windows import Interval
+from chalicelib.domains.sites.rules import sections
 from chalicelib.lib import accents
 from chalicelib.transports.web import composed_pages
 from tests.conftest import Api, Owner, call_console
@@ -126,6 +127,22 @@ def test_a_hero_is_the_heading_of_its_page_and_has_the_booking_link(
     )
     main = visit(page).partition("<main")[2]
     assert f"/book/{owner.workspace.slug}" in main.partition("About")[0]
+
+
+def test_a_hero_and_columns_have_only_the_parts_that_they_were_given() -> None:
+    def html(photo: sections.Photo | None = None, **fields: str) -> str:
+        section = sections.Section.model_validate(fields)
+        return sections._beside_photo(section, photo).replace("</p>\n", "</p>")
+
+    title, text = '<h2 class="svc-title">Hair</h2>', "<p>All</p>"
+    hero = '<div class="svc-hero">\n<div>{}<!--section:booking--><!--/section--></div>\n</div>'
+    assert html(type="hero", title="Hair") == hero.format(title)
+    assert html(type="hero", title="Hair", text="All") == hero.format(title + text)
+    columns = '<div class="svc-columns{}">\n<div>{}</div>\n{}</div>'
+    assert html(type="columns", text="All") == columns.format("", text, "")
+    photo = '<img src="/f/1" alt="" width="4" height="3">'
+    beside = html(sections.Photo("/f/1", 4, 3), type="columns", title="Hair", text="All")
+    assert beside == columns.format(" svc-pair", title + text, photo)
 
 
 @pytest.mark.parametrize(

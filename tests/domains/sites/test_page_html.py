@@ -285,6 +285,7 @@ class TestEdits:
             ([{"find": "none", "replace": ""}], 0, 0),
             ([{"find": "none", "replace": "", "all": True}], 0, 0),
             ([{"find": "a", "replace": ""}], 0, 3),
+            ([{"find": "b", "replace": ""}, {"find": "c", "replace": "a"}, {"find": "aa"}], 2, 2),
             ([{"find": "b", "replace": "a"}, {"find": "c", "replace": "b"}, {"find": "a"}], 2, 4),
             ([{"find": "b", "replace": ""}, {"find": "b"}], 1, 0),
             ([{"find": "A"}], 0, 0),
