@@ -309,11 +309,11 @@ def test_screen_readers_hear_the_number_of_times(booking_url: str, open_url: Ope
 
 def test_targets_are_large_enough_for_a_finger(booking_url: str, open_url: Opened) -> None:
     with open_url(booking_url, **SCREENS["phone"]) as page:
-        found: dict[str, Any] = {"services": page.evaluate(SMALL)}
-        choose_a_time(page, lambda step: found.update({step: page.evaluate(SMALL)}))
+        found: dict[str, Any] = {"services": elements(page, SMALL)}
+        choose_a_time(page, lambda step: found.update({step: elements(page, SMALL)}))
         send(page, name="Ada", phone="+7 916 123-45-67")
         expect(page.locator("#link")).to_be_visible()
-        found["done"] = page.evaluate(SMALL)
+        found["done"] = elements(page, SMALL)
         page.goto(page.locator("#link").input_value())
-        found["manage"] = page.evaluate(SMALL)
+        found["manage"] = elements(page, SMALL)
         assert {step: small for step, small in found.items() if small} == {}
