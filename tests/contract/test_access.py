@@ -57,6 +57,7 @@ def test_a_scope_admits_exactly_the_operations_that_require_it(
         else:
             assert answer.status == 403, operation.name
             assert answer.data["code"] == "insufficient_scope"
+            assert answer.data["scope"] == operation.scope
             assert operation.scope in answer.data["message"]
 
 

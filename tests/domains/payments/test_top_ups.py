@@ -14,6 +14,7 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import settling
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import call_console, call_operator
 from tests.domains.payments.checkout import Checkout, visitor
@@ -49,6 +50,17 @@ def hook(body: str) -> None:
     run_until_idle()
 
 
+def changed_by_jobs(checkout: Checkout) -> list[tuple[str, str]]:
+    """Return the type and the id of what the jobs of top-ups have changed, by the audit log."""
+    entries = checkout.console("list_audit_log", limit=100)["entries"]
+    return [
+        (changed["type"], changed["id"])
+        for entry in entries
+        if entry["operation"] == PAYMENT_JOBS["top_up"]
+        for changed in entry["resources"]
+    ]
+
+
 def test_top_up_is_credited_once(platform: Checkout) -> None:
     former = balance(platform)
     top_up = open_top_up(platform)
@@ -67,6 +79,7 @@ def test_top_up_is_credited_once(platform: Checkout) -> None:
     assert balance(platform) == former + AMOUNT
     line = platform.console("get_statement")["lines"][0]
     assert (line["kind"], line["amount"], line["requestId"]) == ("topup", AMOUNT, top_up["id"])
+    assert ("account", platform.owner.workspace.owner_id) in changed_by_jobs(platform)
 
 
 @pytest.mark.parametrize("setting", ["PAYMENTS_LIVE=1", "STAGE=prod"])
