@@ -28,6 +28,7 @@ from tests.factories.examples import Things
 from tests.factories.exports import download, run_console_export, run_export, run_until_done
 from tests.factories.files import list_stored_files
 from tests.factories.payments import record_payments
+from tests.factories.saved_meanwhile import SavedMeanwhile
 
 pytestmark = pytest.mark.usefixtures("database")
 START = "/api/workspace/export"
@@ -155,6 +156,17 @@ class TestByKey:
         assert api.call_refused("GET", f"/api/exports/{export['id']}").status == 404
         assert stored_of(owner.workspace.id) == []
         assert EXPORTS.latest(owner.workspace.id, 9) == []
+
+    def test_an_export_is_deleted_although_a_run_saves_it_meanwhile(
+        self, api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        export = run_export(api)
+        time.pass_by(days=7, seconds=1)
+        store = SavedMeanwhile(EXPORTS, owner.workspace.id, export["id"])
+        monkeypatch.setattr(runs, "object_store", lambda: store)
+        assert jobs.run(JOB_HANDLERS)[EXPORT_EXPIRED] == 1
+        assert store.has_saved
+        assert stored_of(owner.workspace.id) == []
 
 
 class TestByOwner:

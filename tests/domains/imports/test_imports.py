@@ -21,6 +21,7 @@ from chalicelib.domains.imports.flows.calls import JobCalls
 from chalicelib.domains.imports.flows.sending import sender_of
 from chalicelib.domains.imports.operations.imports import FIELDS
 from chalicelib.domains.imports.rules import reasons
+from chalicelib.domains.imports.rules.job_kinds import IMPORT_EXPIRED
 from chalicelib.domains.imports.store.imports import IMPORTS
 from chalicelib.engine import jobs
 from chalicelib.lib.localized import LANGUAGES, Language
@@ -28,6 +29,7 @@ from tests.conftest import Api, Owner, Time, all_rows, call_console
 from tests.factories import files
 from tests.factories.exports import download
 from tests.factories.files import list_stored_files
+from tests.factories.saved_meanwhile import SavedMeanwhile
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -269,6 +271,18 @@ def test_an_import_and_its_report_are_deleted_after_seven_days(
     jobs.run(JOB_HANDLERS)
     assert api.call_refused("GET", f"/api/imports/{done['id']}").status == 404
     assert not [key for key in list_stored_files() if "/imports/" in key]
+
+
+def test_an_import_is_deleted_although_a_run_saves_it_meanwhile(
+    api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_import(api, "clients", upload(api, "c.csv", table_of_clients(1)))
+    time.pass_by(days=7, seconds=1)
+    store = SavedMeanwhile(IMPORTS, owner.workspace.id, done["id"])
+    monkeypatch.setattr(runs, "object_store", lambda: store)
+    assert jobs.run(JOB_HANDLERS)[IMPORT_EXPIRED] == 1
+    assert store.has_saved
+    assert api.call_refused("GET", f"/api/imports/{done['id']}").status == 404
 
 
 def test_a_table_of_clients_arrives(api: Api) -> None:
