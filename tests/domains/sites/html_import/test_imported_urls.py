@@ -123,6 +123,7 @@ class TestUrls:
             "<div data-original=12.5 data-src=0.5s data-bg='rgba(0,0,0,.5)' data-poster=16/9>",
             "<div data-background='rgb(0 0 0 / 50%)' data-lazy='1.5, 2.5' data-thumb=01/02/2027>",
             "<div data-src='{&quot;a&quot;:&quot;b/c.png&quot;}' data-bg='[&quot;a/b.png&quot;]'>",
+            "<img data-srcset=' [&quot;a/b.png 2x&quot;]' data-bgset='&quot;a/b.png&quot;'>",
             "<img data-src='{{ x }}/a.png' data-srcset='{{ a.png }} 2x' src='{{ x.png }}'>",
             "<a href='<%= a/b %>'><img src='${a/b}.png' data-src='a_{width}x.jpg'>",
             "<div data-bg='linear-gradient(#fff 1.5%, #000)' data-image='Photo by A. Smith.'>",
