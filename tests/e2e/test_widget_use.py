@@ -215,6 +215,7 @@ class TestFirstQuestions:
             expect(page.get_by_role("log")).to_contain_text("Анна: Я здесь!")
             launcher(page).click()
             launcher(page).click()
+            page.clock.fast_forward(10_000)  # what a screen reader was told of it has gone
             expect(page.get_by_text("Я здесь!")).to_have_count(1)
 
 
