@@ -28,9 +28,10 @@ OVERHEAD_MINUTES = 1.5
 """Part of the time for the start, the jobs and the checks. A run of a minute takes half of this
 time."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
-OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
+OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.1
 """Length of the time without a database, and when it begins, as a share of the load. Answers that
-end then cannot be settled, so that their holds are open until their jobs close them."""
+end then cannot be settled, so that their holds are open until their jobs close them. All clients
+wait at once, so that pools of threads have their full size before the samples are compared."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
 ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)

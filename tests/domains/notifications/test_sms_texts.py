@@ -90,3 +90,18 @@ def test_a_link_in_a_name_is_no_link_in_the_sms() -> None:
 
 def test_a_booking_without_a_link_has_none() -> None:
     assert text("en", "confirmed", url=None).endswith("Стрижка.")
+
+
+@pytest.mark.parametrize(
+    ("name", "shortened"),
+    [
+        ("Salon «Ada Eva»", ["Salon «Ada Eva»", "Salon Ada", "Salon"]),
+        ('Salon "Ada Eva"', ['Salon "Ada Eva"', "Salon Ada", "Salon"]),
+        ('"Ada" Hair, Nails', ['"Ada" Hair, Nails', '"Ada" Hair', '"Ada"']),
+        ("Hair (cut dry)", ["Hair (cut dry)", "Hair cut", "Hair"]),
+    ],
+)
+def test_a_shortened_name_has_no_half_of_a_pair_and_no_sign_at_its_end(
+    name: str, shortened: list[str]
+) -> None:
+    assert [*sms_texts._by_words(name)] == shortened
