@@ -173,7 +173,8 @@ def _code(answer: Answer) -> str:
 
 
 def _kind(answer: Answer) -> str:
-    return f"{answer.status} {_code(answer)}".strip()
+    code = _code(answer) if answer.status >= 400 else ""  # A success may have a code of its own.
+    return f"{answer.status} {code}".strip()
 
 
 def ended(send: Callable[[], Answer]) -> Answer:
