@@ -40,6 +40,7 @@ has met the most concurrent requests, at most to 64 files."""
 ROOM_OF_SHORT_RUN = Room(memory=40, files=40, threads=16, temporary=0, blocks=200_000)
 """In a run of few minutes, the process still warms up."""
 SHORT_MINUTES = 8
+CLIENTS, CLIENTS_OF_SHORT_RUN = 50, 8
 CRASHES = ("crashed", "uncaught", "unexpected")
 """Words of the errors in the log that no fault excuses."""
 
@@ -77,6 +78,8 @@ class _Soak:
 
     def run(self, seconds: float) -> Figures:
         """Load, finish, check, and return the figures."""
+        is_short = seconds <= SHORT_MINUTES * 60
+        self._clients = CLIENTS_OF_SHORT_RUN if is_short else CLIENTS
         acknowledged, samples = self._load(seconds)
         jobs = [self._run_jobs(minutes) for minutes in AHEAD_MINUTES]
         figures = {
@@ -95,7 +98,7 @@ class _Soak:
             figure for figure in figures["loggedErrors"] if any(c in figure for c in CRASHES)
         ]
         require(not crashes, f"there were internal errors: {', '.join(crashes)}")
-        room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
+        room = ROOM_OF_SHORT_RUN if is_short else ROOM
         figures |= {
             "checked": self._check(acknowledged),
             "flat": watch.require_flat(samples, room),
@@ -106,7 +109,7 @@ class _Soak:
     def _figures_of_load(self, samples: list[Sample]) -> Figures:
         state, (first, last) = self._service.control(), (samples[0], samples[-1])
         return {
-            "clients": load.CLIENTS,
+            "clients": self._clients,
             "work": dict(sorted(self._tally.faces.items())),
             "requests": self._tally.kinds["request"],
             "left": self._tally.kinds["left"],
@@ -127,7 +130,9 @@ class _Soak:
         self._watch.start()
         try:
             with self._topping_up(), self._outage(seconds * OUTAGE_AT):
-                acknowledged = load.run(self._service.port, self._worlds, self._tally, seconds)
+                acknowledged = load.run(
+                    self._clients, self._service.port, self._worlds, self._tally, seconds
+                )
         finally:
             samples = self._watch.stop()
         self._service.control(faults=0)
