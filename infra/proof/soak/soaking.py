@@ -28,19 +28,19 @@ OVERHEAD_MINUTES = 1.5
 """Part of the time for the start, the jobs and the checks. A run of a minute takes half of this
 time."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
-OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.1
+OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
 """Length of the time without a database, and when it begins, as a share of the load. Answers that
-end then cannot be settled, so that their holds are open until their jobs close them. All clients
-wait at once, so that pools of threads have their full size before the samples are compared."""
+end then cannot be settled, so that their holds are open until their jobs close them."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
-ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
-"""Growth that counts as flat: memory in MB. The pool of connections to the database grows until it
-has met the most concurrent requests, at most to 64 files."""
+CLIENTS, CLIENTS_OF_SHORT_RUN = 50, 8
+ROOM = Room(memory=10, files=16, threads=CLIENTS, temporary=0, blocks=30_000)
+"""Growth that counts as flat: memory in MB. The pools of threads and of connections to the database
+grow until they have met the most concurrent requests, when all clients wait in the outage: at most
+by a thread for each client, and to 64 files."""
 ROOM_OF_SHORT_RUN = Room(memory=40, files=40, threads=16, temporary=0, blocks=200_000)
 """In a run of few minutes, the process still warms up."""
 SHORT_MINUTES = 8
-CLIENTS, CLIENTS_OF_SHORT_RUN = 50, 8
 CRASHES = ("crashed", "uncaught", "unexpected")
 """Words of the errors in the log that no fault excuses."""
 

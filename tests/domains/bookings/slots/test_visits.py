@@ -203,5 +203,6 @@ def test_a_part_of_a_slot_has_its_own_end_and_its_own_free_seats() -> None:
     cut = SlotPart("cut", 600, 660, {"ada": 1})
     colour = SlotPart("colour", 660, 690, {"ada": 1, "grace": 2})
     slot = Slot(600, 690, {"ada": 1}, (cut, colour))
-    found = visits.of_part(slot, 60)
-    assert (found.start, found.end, found.seats) == (660, 690, {"ada": 1, "grace": 2})
+    for offset, part in ((0, cut), (60, colour)):
+        found = visits.of_part(slot, offset)
+        assert (found.start, found.end, found.seats) == (part.start, part.end, part.seats)
