@@ -122,7 +122,7 @@ class TestPlans:
         self, options: dict[str, Any], waves: int
     ) -> None:
         Shop().add(SMALL_ROWS, category_id="c")
-        with metering(0.02) as usage:
+        with metering(0.1) as usage:
             page(**options)
         assert usage.waves == waves, usage.calls
 
