@@ -13,6 +13,7 @@ from infra.proof.soak.client import Answer, Client, Tally
 from infra.proof.soak.dice import dice
 from infra.proof.soak.world import World
 
+CLIENTS = 8
 RATE = 6.0
 """Pieces of work in a second, of all clients together. A piece takes one to nine requests."""
 LEAVES = 0.05
@@ -33,7 +34,7 @@ READS = (
 class LoadClient:
     """A client that does random pieces of work until it is stopped."""
 
-    def __init__(self, number: int, *, rate: float, port: int, world: World, tally: Tally) -> None:
+    def __init__(self, number: int, *, port: int, world: World, tally: Tally) -> None:
         self.acknowledged = Acknowledged(world.workspace_id)
         self._name = f"{world.name}-{number}"
         self._world, self._tally = world, tally
@@ -42,7 +43,7 @@ class LoadClient:
         clients = partial(Client, port, world.key, tally)
         self._booker = Booker(self._name, world, self.acknowledged, clients)
         self._client = self._booker.client
-        self._number, self._rate = 0, rate
+        self._number = 0
         self._work: dict[str, tuple[int, Callable[[random.Random], None]]] = {
             "rest: read": (26, self._read),
             "rest: create": (9, self._create),
@@ -61,7 +62,7 @@ class LoadClient:
         """Work until stopped, with random pauses that keep to the rate."""
         names = list(self._work)
         weights = [self._work[name][0] for name in names]
-        while not stop.wait(self._dice.expovariate(self._rate)):
+        while not stop.wait(self._dice.expovariate(RATE / CLIENTS)):
             (name,) = self._dice.choices(names, weights)
             self._tally.face(name)
             self._work[name][1](self._dice)
@@ -146,13 +147,10 @@ class LoadClient:
             self.acknowledged.submissions[key] = answer.data["id"]
 
 
-def run(
-    count: int, port: int, worlds: list[World], tally: Tally, seconds: float
-) -> list[Acknowledged]:
+def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[Acknowledged]:
     """Run the clients for some seconds, and return the responses that they received."""
     clients = [
-        LoadClient(n, rate=RATE / count, port=port, world=worlds[n % len(worlds)], tally=tally)
-        for n in range(count)
+        LoadClient(n, port=port, world=worlds[n % len(worlds)], tally=tally) for n in range(CLIENTS)
     ]
     stop, failures = Event(), list[BaseException]()
 

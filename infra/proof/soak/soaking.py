@@ -33,11 +33,9 @@ OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
 end then cannot be settled, so that their holds are open until their jobs close them."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
-CLIENTS, CLIENTS_OF_SHORT_RUN = 50, 8
-ROOM = Room(memory=10, files=16, threads=CLIENTS, temporary=0, blocks=30_000)
-"""Growth that counts as flat: memory in MB. The pools of threads and of connections to the database
-grow until they have met the most concurrent requests, when all clients wait in the outage: at most
-by a thread for each client, and to 64 files."""
+ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
+"""Growth that counts as flat: memory in MB. The pool of connections to the database grows until it
+has met the most concurrent requests, at most to 64 files."""
 ROOM_OF_SHORT_RUN = Room(memory=40, files=40, threads=16, temporary=0, blocks=200_000)
 """In a run of few minutes, the process still warms up."""
 SHORT_MINUTES = 8
@@ -78,8 +76,6 @@ class _Soak:
 
     def run(self, seconds: float) -> Figures:
         """Load, finish, check, and return the figures."""
-        is_short = seconds <= SHORT_MINUTES * 60
-        self._clients = CLIENTS_OF_SHORT_RUN if is_short else CLIENTS
         acknowledged, samples = self._load(seconds)
         jobs = [self._run_jobs(minutes) for minutes in AHEAD_MINUTES]
         figures = {
@@ -98,7 +94,7 @@ class _Soak:
             figure for figure in figures["loggedErrors"] if any(c in figure for c in CRASHES)
         ]
         require(not crashes, f"there were internal errors: {', '.join(crashes)}")
-        room = ROOM_OF_SHORT_RUN if is_short else ROOM
+        room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
         figures |= {
             "checked": self._check(acknowledged),
             "flat": watch.require_flat(samples, room),
@@ -109,7 +105,7 @@ class _Soak:
     def _figures_of_load(self, samples: list[Sample]) -> Figures:
         state, (first, last) = self._service.control(), (samples[0], samples[-1])
         return {
-            "clients": self._clients,
+            "clients": load.CLIENTS,
             "work": dict(sorted(self._tally.faces.items())),
             "requests": self._tally.kinds["request"],
             "left": self._tally.kinds["left"],
@@ -130,9 +126,7 @@ class _Soak:
         self._watch.start()
         try:
             with self._topping_up(), self._outage(seconds * OUTAGE_AT):
-                acknowledged = load.run(
-                    self._clients, self._service.port, self._worlds, self._tally, seconds
-                )
+                acknowledged = load.run(self._service.port, self._worlds, self._tally, seconds)
         finally:
             samples = self._watch.stop()
         self._service.control(faults=0)
