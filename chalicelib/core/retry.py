@@ -34,7 +34,8 @@ class RetryPolicy(NamedTuple):
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
 NO_RETRY = RetryPolicy(attempts=1)
-"""For the new state of a record that was read before. After a conflict, it can never be written."""
+"""For the new state of a record that was read before, which fails for good if another has saved it.
+After a conflict that passes, whoever runs the job again writes it."""
 
 
 def high_contention() -> RetryPolicy:

@@ -87,7 +87,7 @@ def delete_expired(job: Job) -> None:
     """Delete the file and the record of an export, and what an unfinished one has stored."""
 
     def stage(unit: UnitOfWork) -> None:
-        # Read with each attempt: a run of the export may save it meanwhile.
+        # Read with each attempt: a run of the export may save it meanwhile, and store more objects.
         export = EXPORTS.find(job.workspace_id, record_id=job.payload["exportId"])
         if export is not None:
             _delete_objects(export, with_file=True)

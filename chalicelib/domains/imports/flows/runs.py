@@ -112,7 +112,7 @@ def delete_expired(job: Job) -> None:
     """Delete the record of an import, and what it has stored."""
 
     def stage(unit: UnitOfWork) -> None:
-        # Read with each attempt: a run of the import may save it meanwhile.
+        # Read with each attempt: a run of the import may save it meanwhile, and store more objects.
         record = IMPORTS.find(job.workspace_id, record_id=job.payload["importId"])
         if record is not None:
             object_store().delete_under(record.folder)
