@@ -8,6 +8,7 @@ and so do the audit log and what expires by itself, such as messages and deliver
 
 from collections.abc import Collection
 from functools import partial
+from typing import Any
 
 from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.test_workspaces import is_test
@@ -24,6 +25,7 @@ from chalicelib.domains.sites.store import site_visits
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.engine import metrics
 from chalicelib.engine.events import subscriptions
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import NOUNS, listing_of
 from chalicelib.engine.partition_rows import stage_deletions, stage_deletions_of_conversations
 from chalicelib.engine.tables import Record
@@ -86,7 +88,8 @@ def _wipe_noun(job: Job, noun: str, *, is_kept: bool) -> None:
         if is_kept:
             last_id = records[-1].id
         else:
-            run_job_unit(job, partial(_stage_records, records))
+            ids = {record.id for record in records}
+            run_job_unit(job, partial(_stage_records, listing, ids))
     cascade(job, partial(stage_deletions, pk=listing.trash(job.workspace_id)))
 
 
@@ -118,9 +121,12 @@ def _stage_ends_of_chats(unit: UnitOfWork, client_id: str) -> bool:
     return bool(chats)
 
 
-def _stage_records(records: list[Record], unit: UnitOfWork) -> None:
+def _stage_records(listing: Listing[Any], ids: Collection[str], unit: UnitOfWork) -> None:
     stored_bytes = 0  # A transaction changes a row once.
-    for record in records:
+    # Read with each attempt: another job may save or delete one of them meanwhile.
+    for record in listing.read_after(unit.tenant, record_id="", limit=BATCH):
+        if record.id not in ids:
+            continue  # Its parts are not wiped yet.
         unit.delete(record)
         match record:
             case FileRow():
