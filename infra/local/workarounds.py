@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, local
+from threading import Lock
 from typing import Any
+
+from botocore.model import OperationModel
 
 from chalicelib.core import deadline, retry
 from chalicelib.engine import connection as connection_module
@@ -20,6 +22,10 @@ REQUEST_SECONDS = 60.0
 """Seconds until the deadline of a request. No gateway ends it earlier."""
 CONTENTION_SECONDS = 50.0
 """Duration of retries under high contention."""
+
+_TRANSACTION = "TransactWriteItems"
+_HAS_TURN = "workarounds_has_turn"
+"""Name in a request's context that says whether the request has the turn."""
 
 
 def be_patient() -> None:
@@ -80,24 +86,27 @@ def apply(*, in_memory: bool = False, in_turn: bool = True) -> None:
         """
         params.setdefault("Limit", PAGE_ROWS)
 
-    turn, thread = Lock(), local()
+    turn = Lock()
 
-    def wait_for_turn(**_: object) -> None:
+    def wait_for_turn(model: OperationModel, context: dict[str, Any], **_: object) -> None:
         """Send one transaction at a time, as DynamoDB Local carries them out.
 
         Otherwise the fiftieth waits there for all others, longer than the service waits for AWS.
         The service would send it again, behind all others, and at last refuse the call.
         """
-        thread.has_turn = turn.acquire(timeout=deadline.remaining(TURN_SECONDS))
+        if model.name == _TRANSACTION:
+            context[_HAS_TURN] = turn.acquire(timeout=deadline.remaining(TURN_SECONDS))
 
-    def end_turn(**_: object) -> None:
-        if thread.has_turn:
+    def end_turn(context: dict[str, Any], **_: object) -> None:
+        if context.pop(_HAS_TURN, False):
             turn.release()
 
     if in_turn:
-        events.register("before-call.dynamodb.TransactWriteItems", wait_for_turn)
-        events.register("after-call.dynamodb.TransactWriteItems", end_turn)
-        events.register("after-call-error.dynamodb.TransactWriteItems", end_turn)
+        # A turn begins after all other handlers and ends before them. If a handler fails between,
+        # botocore calls no other one, and the turn would never end.
+        events.register_last("before-call.dynamodb", wait_for_turn)
+        for end in ("after-call", "after-call-error"):
+            events.register_first(f"{end}.dynamodb.{_TRANSACTION}", end_turn)
     if not in_memory:
-        events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
+        events.register(f"after-call.dynamodb.{_TRANSACTION}", wait_for_commit)
     events.register("provide-client-params.dynamodb.Query", limit_page_rows)
