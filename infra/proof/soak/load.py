@@ -13,7 +13,7 @@ from infra.proof.soak.client import Answer, Client, Tally
 from infra.proof.soak.dice import dice
 from infra.proof.soak.world import World
 
-CLIENTS = 8
+CLIENTS = 50
 RATE = 6.0
 """Pieces of work in a second, of all clients together. A piece takes one to nine requests."""
 LEAVES = 0.05
