@@ -12,8 +12,9 @@ from uuid import uuid4
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
+from chalicelib.core import clock
 from chalicelib.core.errors import IdempotencyKeyExistsError
-from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
+from chalicelib.core.jobs import JOB_HANDLERS, Job, Queue, job_handler
 from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.engine import audit, file_uses, idempotency, jobs, workspace_currency
@@ -113,6 +114,7 @@ class UnitOfWork:
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
         self._note_price(row)
+        self._note_job(row)
         self.outbox.note(self._indexer.listing_of(row), row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
@@ -129,6 +131,7 @@ class UnitOfWork:
         self._indexer.add(row, claim_errors)
         self._note_record(row)
         self._note_price(row)
+        self._note_job(row)
         self.outbox.note(self._indexer.listing_of(row), row)
         if isinstance(row, Record) and row.stored:
             self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
@@ -286,8 +289,6 @@ class UnitOfWork:
         transaction = self._transaction
         for job in self.outbox.jobs(event):
             self.create(job)
-            # A runner that wakes before the commit finds no jobs.
-            self.after_commit(wake.wake)
         for late in self._indexer.stage():
             self.after_commit(partial(jobs.attempt, late, JOB_HANDLERS[late.kind]))
         if transaction.staged:
@@ -322,6 +323,12 @@ class UnitOfWork:
         price = getattr(row, listing.price)
         if price and (row.original is None or getattr(row.original, listing.price) != price):
             workspace_currency.stage_price(self)
+
+    def _note_job(self, row: Row) -> None:
+        # The next run on schedule may be a minute away. A runner that wakes before the commit finds
+        # no job.
+        if isinstance(row, jobs.JobRow) and row.queue is Queue.EVENTS and row.due_at <= clock.now():
+            self.stage_once("wake", lambda unit: unit.after_commit(wake.wake))
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:

@@ -3,13 +3,21 @@
 import logging
 import socket
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
+from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import JobKind
+from chalicelib.domains.exports.rules.job_kinds import EXPORT
+from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
+from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions, wake
+from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
@@ -112,6 +120,47 @@ class TestWrites:
         time.pass_by(hours=1)
         assert run_jobs()["lapse-of-hold"] == 1
         assert receive_messages() == ["wake"]
+
+    @pytest.mark.parametrize("write", [UnitOfWork.create, UnitOfWork.save])
+    def test_due_jobs_of_events_send_one_message_whoever_stages_them(
+        self,
+        write: Callable[[UnitOfWork, JobRow], None],
+        owner: Owner,
+        receive_messages: Callable[[], list[str]],
+    ) -> None:
+        def stage(unit: UnitOfWork) -> None:
+            for _ in range(2):
+                write(unit, jobs.row(DELIVER_WEBHOOK, owner.workspace.id, {}))
+
+        run_unit(owner.workspace.id, None, stage)
+        assert receive_messages() == ["wake"]
+
+    @pytest.mark.parametrize(
+        ("kind", "pause"),
+        [(DELIVER_WEBHOOK, timedelta(seconds=1)), (EXPORT, timedelta(0))],
+        ids=["due later", "of the other queue"],
+    )
+    def test_other_jobs_send_none(
+        self,
+        kind: JobKind,
+        pause: timedelta,
+        owner: Owner,
+        receive_messages: Callable[[], list[str]],
+    ) -> None:
+        job = jobs.row(kind, owner.workspace.id, {}, clock.now() + pause)
+        run_unit(owner.workspace.id, None, lambda unit: unit.create(job))
+        assert receive_messages() == []
+
+    def test_an_attempt_that_is_not_committed_sends_none(
+        self, owner: Owner, receive_messages: Callable[[], list[str]]
+    ) -> None:
+        def stage(unit: UnitOfWork) -> None:
+            unit.create(jobs.row(DELIVER_WEBHOOK, owner.workspace.id, {}))
+            raise UnavailableError
+
+        with pytest.raises(UnavailableError):
+            run_unit(owner.workspace.id, None, stage)
+        assert receive_messages() == []
 
     @pytest.mark.parametrize("dead", ["refuses", "silent", "missing"])
     def test_a_write_succeeds_although_the_queue_does_not_work(

@@ -63,7 +63,6 @@ from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine import jobs, limits
-from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.localized import Language
@@ -461,7 +460,6 @@ def _await_mail(
         refused=refused,
     )
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
-    ctx.unit.after_commit(wake.wake)
     return AwaitedBooking(booking_row, row.link_ends_at)
 
 

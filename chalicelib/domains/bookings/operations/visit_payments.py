@@ -26,7 +26,6 @@ from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 
@@ -178,7 +177,6 @@ def send_payment_link(ctx: Context, args: BookingMoneyRef) -> PaymentLinkMailed:
     }
     ctx.unit.create(jobs.row(MAIL_CLIENT, ctx.workspace_id, payload))
     ctx.unit.mention(f"booking:{booking.id}")
-    ctx.unit.after_commit(wake.wake)
     return PaymentLinkMailed(booking_id=booking.id, mail=outlook)
 
 

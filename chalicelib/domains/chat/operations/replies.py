@@ -21,7 +21,6 @@ from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 
 MAX_REPLY = 1_000  # characters; each message of a visitor writes the replies once more
@@ -82,7 +81,6 @@ def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
     ctx.unit.save(dialog)
     payload = {"dialogId": dialog.id, "replyId": reply_id, "at": clock.iso(now)}
     ctx.unit.create(jobs.row(MAIL_REPLY, ctx.workspace_id, payload, now, job_id=reply_id))
-    ctx.unit.after_commit(wake.wake)
     return ReplyList.model_validate({"replies": dialog.replies})
 
 

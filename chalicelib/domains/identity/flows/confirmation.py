@@ -16,7 +16,6 @@ from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 
@@ -92,4 +91,3 @@ def stage_mail(unit: UnitOfWork, account: AccountRow, operation: str, *, workspa
         }
         unit.create(jobs.row(MAIL_CONFIRMED, PLATFORM, payload))
         unit.outbox.is_confirmed = True
-        unit.after_commit(wake.wake)

@@ -10,7 +10,7 @@ from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import jobs, locks
-from chalicelib.engine.events import subscriptions, wake
+from chalicelib.engine.events import subscriptions
 from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import mail
@@ -34,7 +34,6 @@ def stage(unit: UnitOfWork, lock: LockRow, workspace: WorkspaceRow, standing: St
     if mail.is_on():
         payload = {"standing": standing, "at": iso(clock.now())}
         unit.create(jobs.row(MAIL_STANDING, workspace.id, payload))
-        unit.after_commit(wake.wake)
 
 
 def stage_plan_of_keys(unit: UnitOfWork, workspace: WorkspaceRow) -> None:

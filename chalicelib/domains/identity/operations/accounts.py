@@ -35,7 +35,6 @@ from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_SET, MAIL_
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import mail
 from chalicelib.lib.contact_fields import Email, PersonName
@@ -228,7 +227,6 @@ def stage_proof_mail(unit: UnitOfWork, account_id: str) -> None:
     if mail.is_on():
         payload = {"accountId": account_id, "at": iso(clock.now())}
         unit.create(jobs.row(MAIL_PROOF, unit.tenant, payload))
-        unit.after_commit(wake.wake)
 
 
 @operation(audience=OPERATOR)
@@ -336,7 +334,6 @@ def stage_password(
     if mail.is_on():
         payload = {"accountId": account.id, "setAt": now.isoformat()}
         unit.create(jobs.row(MAIL_PASSWORD_SET, PLATFORM, payload))
-        unit.after_commit(wake.wake)
     return now
 
 

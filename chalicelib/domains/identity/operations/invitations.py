@@ -35,7 +35,6 @@ from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow
 from chalicelib.engine import jobs, locks
-from chalicelib.engine.events import wake
 from chalicelib.gateways import mail
 from chalicelib.lib import emails
 from chalicelib.lib.contact_fields import Email
@@ -216,7 +215,6 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     if state == "waiting":
         payload = {"invitationId": row.invitation_id}
         ctx.unit.create(jobs.row(MAIL_INVITATION, workspace.id, payload))
-        ctx.unit.after_commit(wake.wake)
     return InvitationCreated(
         id=row.invitation_id,
         email=row.email,

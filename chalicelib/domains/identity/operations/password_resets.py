@@ -18,7 +18,6 @@ from chalicelib.domains.identity.operations.accounts import Password, stage_pass
 from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_RESET
 from chalicelib.domains.identity.store import accounts, password_resets
 from chalicelib.engine import jobs, limits
-from chalicelib.engine.events import wake
 from chalicelib.gateways import mail
 from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
@@ -102,7 +101,6 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
         token = reset_links.token(reset_id)
         ctx.unit.create(password_resets.row(token, address_hash=hashed, language=args.language))
         ctx.unit.create(jobs.row(MAIL_PASSWORD_RESET, PLATFORM, {"resetId": reset_id}))
-        ctx.unit.after_commit(wake.wake)
     minutes = int(password_resets.LIFE.total_seconds() // 60)
     return PasswordResetRequested(expires_in_minutes=minutes)
 

@@ -45,7 +45,6 @@ from chalicelib.domains.identity.store import accounts, consents, sign_ups, work
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.sign_ups import SignUpRow
 from chalicelib.engine import jobs, limits, locks
-from chalicelib.engine.events import wake
 from chalicelib.lib import mailboxes
 from chalicelib.lib.contact_fields import Country, Email
 from chalicelib.lib.localized import Language
@@ -166,7 +165,6 @@ def request_sign_up(ctx: Context, args: SignUpRequest) -> SignUpRequested:
         )
         ctx.unit.create(row)
         ctx.unit.create(jobs.row(MAIL_SIGN_UP, PLATFORM, {"signUpId": sign_up_id}))
-        ctx.unit.after_commit(wake.wake)
     hours = int(sign_ups.LIFE.total_seconds() // 3600)
     return SignUpRequested(expires_in_hours=hours)
 

@@ -26,7 +26,6 @@ from chalicelib.domains.waiting.store.waiting_lines import (
     WaitingRow,
 )
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from chalicelib.lib.spans import Span
@@ -192,4 +191,3 @@ def _stage_message(unit: UnitOfWork, waiting_id: str, about: str, until: int | N
     payload = {"waitingId": waiting_id, "about": about, "until": until}
     job_id = f"{waiting_id}-{until or about}"
     unit.save(jobs.row(TELL_WAITING, unit.workspace_id, payload, job_id=job_id))
-    unit.after_commit(wake.wake)

@@ -6,7 +6,6 @@ from chalicelib.core import clock
 from chalicelib.core.jobs import JobKind, Queue
 from chalicelib.domains.webhooks.store import turns
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 
@@ -25,7 +24,6 @@ def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = Fals
     )
     unit.update(*state)
     unit.save(turn(unit.workspace_id, webhook_id=webhook_id, due_at=clock.now()))
-    unit.after_commit(wake.wake)
 
 
 def turn(workspace_id: str, *, webhook_id: str, due_at: datetime) -> JobRow:
