@@ -47,7 +47,7 @@ def _rules(*domains: str, more: Iterable[str] = ()) -> Suite:
     The rules of a domain are a module or a folder of modules.
     """
     rules = [f"{DOMAINS}/{domain}/rules" for domain in domains]
-    modules = tuple(f"{rule}/*.py" if (ROOT / rule).is_dir() else f"{rule}.py" for rule in rules)
+    modules = tuple(f"{rule}/**/*.py" if (ROOT / rule).is_dir() else f"{rule}.py" for rule in rules)
     return Suite(modules, (*(f"tests/domains/{domain}" for domain in domains), *more))
 
 
@@ -120,6 +120,8 @@ SUITES = {
     "leads": _rules("leads", more=["tests/transports/public/forms"]),
     "chat": _rules("chat", "bots", more=["tests/transports/chat/endpoint", "tests/gateways/llm"]),
     "messages": _rules("mails", "notifications", "webhooks", "knowledge"),
+    "schedule": _rules("schedule", "waiting", "reports", "booking_page"),
+    "tables": _rules("imports", "exports"),
 }
 IN_CI = {
     "short": Suite(

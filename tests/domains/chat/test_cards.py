@@ -125,6 +125,22 @@ def test_the_sums_of_a_booking_are_in_the_workspaces_currency(
     assert [*details.values()][3:6] == [price, due, rest]
 
 
+@pytest.mark.parametrize(
+    ("due", "rest"), [(0, None), (1, "£12.49"), (1_249, "£0.01"), (1_250, None)]
+)
+def test_a_card_shows_what_is_left_to_pay_if_a_part_is_paid_in_advance(
+    due: int, rest: str | None
+) -> None:
+    card = booking_card(currency="GBP", price=1_250, due=due, hold_minutes=30)
+    assert details_of(card).get(cards.text("en", "rest")) == rest
+
+
+@pytest.mark.parametrize("minutes", [None, 0])
+def test_a_card_without_a_limit_of_refunds_says_so(minutes: int | None) -> None:
+    details = details_of(booking_card(due=500, refund_until_min=minutes, hold_minutes=30))
+    assert details[cards.text("en", "refund")] == cards.text("en", "refund_always")
+
+
 def test_a_price_of_zero_is_shown_as_free() -> None:
     cards._catalogue.cache_clear()  # so that the file is read here
     assert details_of(booking_card(price=0))["Price"] == "free"

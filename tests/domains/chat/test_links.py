@@ -109,6 +109,7 @@ REMOVED = [
     ("[x](java&Tab;script:alert(1))", "x"),
     ("[x](data:a\\)) a](data:x) b", "x a b"),
     ("[x](<data:a) b\nc", "x b\nc"),
+    ("a [](https://evil.com) b", "a  b"),
     ("https://good.com|@evil.com www.evil", f"{GONE}|@evil.com {GONE}"),
     ("(https://evil.com/a_(b), https://evil.com/a)", f"({GONE}, {GONE})"),
 ]
@@ -165,6 +166,15 @@ def test_no_more_than_the_longest_label_is_held_back() -> None:
     links_ = LinkFilter(ALLOWED.__contains__, GONE)
     assert links_.add("[" + "x" * (links.MAX_LABEL - 1)) == ""
     assert links_.add("x") == "[" + "x" * links.MAX_LABEL
+
+
+@pytest.mark.parametrize(("shorter_by", "bracket"), [(1, ""), (0, "["), (-1, "[")])
+def test_the_brackets_of_the_longest_label_do_not_depend_on_the_pieces(
+    shorter_by: int, bracket: str
+) -> None:
+    label = "x" * (links.MAX_LABEL - shorter_by)
+    text = f"[{label}](https://evil.com)"
+    assert filter_links(text) == filter_pieces(text) == bracket + label
 
 
 BEGINNINGS = ["[", "![", "[[]", "](<", "](", "](a ('", "]:", "<a:", "//", "https:", "[a](b "]
