@@ -8,6 +8,7 @@ from dateutil.rrule import rrulestr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.domains.schedule.rules import busy_spans as rules
 from chalicelib.domains.schedule.rules import calendar_text
 from chalicelib.domains.schedule.rules.busy_spans import BusySpans, busy_spans
 from chalicelib.domains.schedule.rules.calendar_text import CalendarError
@@ -113,6 +114,44 @@ class TestWhatIsBusy:
         )
         assert times(series)[0][:8] == f"01-18T{hour}"
 
+    def test_a_zone_that_the_calendar_defines_may_be_that_of_one_end(self) -> None:
+        offset = "TZOFFSETFROM:+0900\nTZOFFSETTO:+0900"
+        standard = f"BEGIN:STANDARD\nDTSTART:19700101T000000\n{offset}\nEND:STANDARD"
+        assert times(
+            f"BEGIN:VTIMEZONE\nTZID:Odd\n{standard}\nEND:VTIMEZONE",
+            at(";TZID=Odd:20270118T100000", ":20270118T020000Z", uid="a"),
+            at(":20270119T000000Z", ";TZID=Odd:20270119T110000", uid="b"),
+        ) == ["01-18T01:00/01-18T02:00", "01-19T00:00/01-19T02:00"]
+
+    def test_a_time_without_a_zone_is_in_that_of_the_resource(self) -> None:
+        assert times(at(":20270118T100000", ":20270118T110000")) == ["01-18T07:00/01-18T08:00"]
+
+    def test_a_date_that_ends_on_itself_is_one_day(self) -> None:
+        day = at(";VALUE=DATE:20270118", ";VALUE=DATE:20270118")
+        assert times(day) == ["01-17T21:00/01-18T21:00"]
+
+    def test_a_further_date_may_be_in_another_zone(self) -> None:
+        further = "RDATE;VALUE=DATE-TIME;TZID=Asia/Tokyo:20270120T100000"
+        assert times(at(":20270118T070000Z", ":20270118T080000Z", further)) == [
+            "01-18T07:00/01-18T08:00",
+            "01-20T01:00/01-20T02:00",
+        ]
+
+    def test_the_last_revision_of_an_event_counts(self) -> None:
+        assert times(
+            at(":20270118T070000Z", ":20270118T080000Z", "SEQUENCE:1"),
+            at(":20270118T090000Z", ":20270118T100000Z", "SEQUENCE:2"),
+        ) == ["01-18T09:00/01-18T10:00"]
+
+    def test_what_ends_with_the_day_before_the_period_is_left_out(self) -> None:
+        assert (
+            times(
+                at(":20270114T070000Z", ":20270114T080000Z", uid="a"),
+                at(":20270114T230000Z", ":20270115T000000Z", uid="b"),
+            )
+            == []
+        )
+
     def test_parts_of_minutes_count_and_empty_events_do_not(self) -> None:
         assert times(
             at(":20270118T070030Z", ":20270118T080001Z", uid="a"),
@@ -177,6 +216,18 @@ class TestStrangers:
         hourly = at(":20270118T070000Z", ":20270118T070100Z", "RRULE:FREQ=HOURLY")
         with pytest.raises(CalendarError, match="too_many_instances"):
             read(calendar(hourly))
+
+    def test_the_most_instances_are_those_of_all_events(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rules, "MAX_INSTANCES", 5)
+        two, three = (
+            at(f":2027011{day}T070000Z", f":2027011{day}T080000Z", f"RRULE:{rule}", uid=str(day))
+            for day, rule in ((8, "FREQ=WEEKLY;COUNT=2"), (9, "FREQ=WEEKLY;COUNT=3"))
+        )
+        assert len(times(two, three)) == 5
+        with pytest.raises(CalendarError, match="too_many_instances"):
+            times(two, three, at(":20270117T070000Z", ":20270117T080000Z", uid="c"))
 
     def test_too_many_events_are_refused_but_past_and_free_ones_do_not_count(self) -> None:
         def many(day: str, *lines: str) -> list[str]:
