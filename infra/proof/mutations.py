@@ -120,7 +120,13 @@ SUITES = {
     "leads": _rules("leads", more=["tests/transports/public/forms"]),
     "chat": _rules("chat", "bots", more=["tests/transports/chat/endpoint", "tests/gateways/llm"]),
     "messages": _rules("mails", "notifications", "webhooks", "knowledge"),
-    "schedule": _rules("schedule", "waiting", "reports", "booking_page"),
+    "schedule": _rules(
+        *("schedule", "waiting", "reports", "booking_page"),
+        more=[
+            "tests/transports/public/test_public_reading.py",
+            "tests/domains/notifications/test_book_again.py",
+        ],
+    ),
     "tables": _rules("imports", "exports"),
 }
 IN_CI = {

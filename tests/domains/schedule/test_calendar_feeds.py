@@ -343,6 +343,8 @@ NAMES = {
     "Ada Lovelace": "Ada",
     "Lovelace, Ada": "Ada",
     "  Ada ": "Ada",
+    "Ada,": "Ada",
+    "J.R": "",
     "Ёлка Иванова": "Ёлка",
     "Anne-Marie O'Neil": "Anne-Marie",
     "J. Smith": "J.",

@@ -65,6 +65,17 @@ def cases(draw: Callable[[Any], Any]) -> tuple[Line, Step, dict[str, Any]]:
     return line, attend(line, free, **about), {"free": free, **about}
 
 
+def test_who_waits_for_a_person_is_offered_only_their_times() -> None:
+    free = {1: {"anna"}, 2: {"boris"}, 3: set(RESOURCES)}
+    assert starts_for(Waiting("w", "anna"), free) == [1, 3]
+    assert starts_for(Waiting("w"), free) == [1, 2, 3]
+
+
+def test_an_offer_lasts_at_least_as_long_as_people_need_to_read_it() -> None:
+    assert offer_end([10 * MINUTE], now=0) == SHORTEST_OFFER
+    assert offer_end([10 * MINUTE - 1], now=0) is None
+
+
 @given(cases())
 def test_an_offer_that_stands_stays_and_nobody_else_gets_one(case: Any) -> None:
     line, step, about = case
