@@ -124,6 +124,7 @@ SUITES = {
         *("schedule", "waiting", "reports", "booking_page"),
         more=[
             "tests/transports/public/test_public_reading.py",
+            "tests/transports/public/booking_page/test_assistants*.py",
             "tests/domains/notifications/test_book_again.py",
         ],
     ),

@@ -76,6 +76,25 @@ def test_an_offer_lasts_at_least_as_long_as_people_need_to_read_it() -> None:
     assert offer_end([10 * MINUTE - 1], now=0) is None
 
 
+def test_the_next_is_offered_the_time_if_the_holder_has_booked() -> None:
+    line = Line((Waiting("a"), Waiting("b")), Offer("a", 60 * MINUTE))
+    step = attend(line, {DAY: {"anna"}}, booked={"a"}, now=0, ends=DAY)
+    assert step.is_new_offer
+    assert step.line == Line((Waiting("b"),), Offer("b", LONGEST_OFFER))
+
+
+def test_whoever_lets_an_offer_end_leaves_and_nobody_else() -> None:
+    line = Line((Waiting("a"), Waiting("b")), Offer("b", MINUTE))
+    step = attend(line, {DAY: {"anna"}}, booked=(), now=MINUTE, ends=DAY)
+    assert step.line == Line((Waiting("a"),), Offer("a", MINUTE + LONGEST_OFFER))
+
+
+def test_a_time_that_begins_too_soon_is_not_offered() -> None:
+    line = Line((Waiting("a"),))
+    step = attend(line, {5 * MINUTE: {"anna"}}, booked=(), now=0, ends=DAY)
+    assert (step.line, step.is_new_offer) == (line, False)
+
+
 @given(cases())
 def test_an_offer_that_stands_stays_and_nobody_else_gets_one(case: Any) -> None:
     line, step, about = case
