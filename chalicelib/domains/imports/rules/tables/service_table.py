@@ -32,12 +32,10 @@ ServiceField = Literal[
 ]
 """A field that a column can be chosen for."""
 FIELDS: tuple[ServiceField, ...] = get_args(ServiceField)
-_HOURS = re.compile(
-    r"(?<!\d)(\d{1,6}(?:[.,]\d{1,6})?)\s{0,3}(?:ч|час|часа|часов|h|hr|hrs|hour|hours)\b\.?"
-)
-_MINUTES = re.compile(
-    r"(?<!\d)(\d{1,6})\s{0,3}(?:м|мин|минут|минуты|минута|min|mins|minutes|minute|m)\b\.?"
-)
+_HOURS = r"(\d{1,6}(?:[.,]\d{1,6})?)\s*(?:ч|час|часа|часов|h|hr|hrs|hour|hours)\.?"
+_MINUTES = r"(\d{1,6})\s*(?:м|мин|минут|минуты|минута|min|mins|minutes|minute|m)\.?"
+# The whole text, because a part that is not understood may be a day, or the end of a range.
+_LENGTH = re.compile(rf"{_HOURS}(?:(?:\s|,|и|and)*{_MINUTES})?|{_MINUTES}")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?")
 _SECONDS_IN_HEADER = re.compile(r"\b(?:сек|секунд\w*|sec|seconds?)\b")
 _HOURS_IN_HEADER = re.compile(r"\b(?:ч|час\w*|h|hours?)\b")
@@ -162,10 +160,9 @@ def minutes(text: str, header: str = "") -> int:
     bare = fold(text)
     if clock := _CLOCK.fullmatch(bare):
         return int(clock[1]) * 60 + int(clock[2])
-    hours, rest = _HOURS.search(bare), _MINUTES.search(bare)
-    if hours or rest:
-        whole = float(hours[1].replace(",", ".")) * 60 if hours else 0
-        return round(whole) + (int(rest[1]) if rest else 0)
+    if length := _LENGTH.fullmatch(bare):
+        hours, rest, only = length.groups(default="0")
+        return round(float(hours.replace(",", ".")) * 60) + int(rest) + int(only)
     if re.fullmatch(r"\d+(?:[.,]\d+)?", bare):
         value = float(bare.replace(",", "."))
         if _SECONDS_IN_HEADER.search(header):
@@ -189,9 +186,9 @@ def _price(text: str, prices: Prices, notes: list[Reason]) -> int:
 
 def _status(text: str) -> str:
     word = fold(text)
-    if word in YES | {"активен", "активный"}:
+    if word in YES:
         return "active"
-    if word in NO | {"inactive", "неактивна", "неактивен", "архив", "archived"}:
+    if word in NO:
         return "inactive"
     msg = f'status: expected active or inactive, received "{text}"'
     raise CellError.of("unknown_status", msg, text=text)
