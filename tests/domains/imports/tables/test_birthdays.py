@@ -30,11 +30,17 @@ def birthdays(table: Table) -> list[str | None]:
         ("12.04.1985 0:00:00", "1985-04-12"),
         ("12.04.1985 г.", "1985-04-12"),
         ("4/25/1985", "1985-04-25"),
+        ("1/25/1985", "1985-01-25"),
+        ("12/25/1985", "1985-12-25"),
         ("25/4/1985", "1985-04-25"),
         ("04/04/1985", "1985-04-04"),
         ("12 апреля 1985 г.", "1985-04-12"),
         ("12 мая 1985", "1985-05-12"),
         ("April 12, 1985", "1985-04-12"),
+        ("1985 April 12", "1985-04-12"),
+        ("1985 April 5", "1985-04-05"),
+        ("1900-01-01", "1900-01-01"),
+        ("2027-01-15", "2027-01-15"),
         ("12th of April 1985", "1985-04-12"),
         ("12-Apr-85", "1985-04-12"),
         ("12.04.85", "1985-04-12"),
@@ -57,6 +63,7 @@ def test_outlook_s_date_for_none_is_no_birthday(cell: str) -> None:
     "cell",
     [
         *(" --04-12", "--0412", "12.04", "12 апреля", "April 12", "circa 1800", "soon", "31149"),
+        *("1899-12-31", "12 ap 1985", "12 April May 1985", "12 1985"),
         *("30.02.1985", "1604-04-12", "2027-01-16", "4501-01-01", "1985", "1985-04", "12041985"),
     ],
 )
@@ -67,6 +74,25 @@ def test_what_is_no_whole_date_is_named_and_the_client_arrives(cell: str) -> Non
     assert "birthday" not in row.item
     assert cell.strip() == row.notes[0].facts["text"]
     assert [*table.ignored] == ["Birthday"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "country", "code"),
+    [
+        ("--04-12", "RU", "no_year"),
+        ("12.04", "RU", "no_year"),
+        ("April 12", "RU", "no_year"),
+        ("April May", "RU", "no_date"),
+        ("12 13", "RU", "no_date"),
+        ("soon", "RU", "no_date"),
+        ("30.02.1985", "RU", "no_date"),
+        ("03/04/1985", "CA", "either_order"),
+        ("03/04/1985", "", "either_order"),
+    ],
+)
+def test_the_reason_says_why_a_date_is_left_out(cell: str, country: str, code: str) -> None:
+    (note,) = read(cell, country=country).rows[0].notes
+    assert (note.code, note.facts["field"]) == (code, "birthday")
 
 
 def test_the_number_of_dates_that_are_left_out_is_shown() -> None:
@@ -105,7 +131,11 @@ def test_the_country_decides_if_no_value_does_and_the_preview_says_so(
 
 @pytest.mark.parametrize(
     ("cells", "country"),
-    [(("03/04/1985", "25/04/1985", "04/25/1985"), "US"), (("03/04/1985",), "CA")],
+    [
+        (("03/04/1985", "25/04/1985", "04/25/1985"), "US"),
+        (("03.04.1985", "25.04.1985", "04.25.1985"), "RU"),
+        (("03/04/1985",), "CA"),
+    ],
 )
 def test_a_date_stays_unread_if_nothing_decides_its_order(
     cells: tuple[str, ...], country: str
@@ -114,13 +144,34 @@ def test_a_date_stays_unread_if_nothing_decides_its_order(
     first, *others = birthdays(table)
     assert first is None
     assert set(others) <= {"1985-04-25"}
+    assert not table.notes
     assert table.rows[0].notes[0].facts["text"] == cells[0]
+
+
+def test_the_country_decides_although_some_dates_do_not_ask_it() -> None:
+    table = read("03/04/1985", "05/05/1985", country="US")
+    assert birthdays(table) == ["1985-03-04", "1985-05-05"]
+    assert [note.code for note in table.notes] == ["month_first"]
+
+
+@pytest.mark.parametrize(("cell", "day"), [("03.04.1985", "04-03"), ("05/05/1985", "05-05")])
+def test_dates_with_dots_and_equal_numbers_do_not_ask_the_country(cell: str, day: str) -> None:
+    table = read(cell, country="US")
+    assert birthdays(table) == [f"1985-{day}"]
+    assert not table.notes
+
+
+def test_a_number_above_twelve_is_a_day_in_every_country() -> None:
+    assert birthdays(read("13/4/1985", country="US")) == ["1985-04-13"]
 
 
 def test_a_year_of_two_digits_is_named_if_it_may_be_another_century() -> None:
     table = read("12.04.05", "12.04.85")
     assert birthdays(table) == ["2005-04-12", "1985-04-12"]
     assert [len(row.notes) for row in table.rows] == [1, 0]
+    (note,) = table.rows[0].notes
+    facts = {"text": "12.04.05", "value": "2005-04-12", "field": "birthday"}
+    assert (note.code, dict(note.facts)) == ("read_as", facts)
 
 
 @pytest.mark.parametrize("header", ["Дата рождения", "День рождения", "Date of birth", "DOB"])

@@ -59,8 +59,7 @@ class BirthdayColumn:
         self._order: Order | None = next(iter(shown)) if len(shown) == 1 else None
         self._is_dotted_day_first = not shown
         asks_country = any(
-            separator != "." and first != second and not _certain(first, second)
-            for first, second, separator in pairs
+            separator != "." and first != second for first, second, separator in pairs
         )
         self.order_of_country: Order | None = None
         """The order, if only the country decides it for some of the dates."""
