@@ -128,7 +128,13 @@ SUITES = {
             "tests/domains/notifications/test_book_again.py",
         ],
     ),
-    "tables": _rules("imports", "exports"),
+    "tables": _rules(
+        *("imports", "exports"),
+        more=[
+            "tests/infra/operator/test_product_*.py",
+            "tests/transports/console/test_import_pages.py",
+        ],
+    ),
 }
 IN_CI = {
     "short": Suite(

@@ -32,6 +32,20 @@ class TestWorkbooks:
             "barcode": "4601234567893",
         }
 
+    @pytest.mark.parametrize(
+        ("names", "delimiter"),
+        [
+            (["Артикул", "Название"], ";"),
+            (["SKU", "Название"], ";"),
+            (["SKU", "Name"], ","),
+        ],
+    )
+    def test_a_report_is_separated_as_spreadsheets_of_the_language_do(
+        self, names: list[str], delimiter: str
+    ) -> None:
+        table = read("products", xlsx([names, ["A-1", "Bread"]]))
+        assert table.delimiter == delimiter
+
     def test_rows_count_from_the_top_of_the_sheet(self) -> None:
         body = xlsx([["Прайс"], [], HEADER, ["A-1", "Хлеб", "x", ""]])
         (row,) = read("products", body).rows
