@@ -229,24 +229,6 @@ class TestContacts:
 
 
 class TestServices:
-    @pytest.mark.parametrize(
-        ("cell", "header", "minutes"),
-        [
-            ("90", "Длительность, мин", 90),
-            ("1:30", "Длительность", 90),
-            ("01:30:00", "Длительность", 90),
-            ("1 ч 30 мин", "Длительность", 90),
-            ("1.5", "Длительность, час", 90),
-            ("5400", "Длительность, сек", 90),
-            ("1h 30min", "Duration", 90),
-        ],
-    )
-    def test_durations_are_read_as_programs_write_them(
-        self, cell: str, header: str, minutes: int
-    ) -> None:
-        raw = f'Название;"{header}"\nСтрижка;{cell}\n'
-        assert read("services", raw.encode()).rows[0].item["durationMin"] == minutes
-
     def test_a_range_of_prices_is_read_from_its_lower_end(self) -> None:
         raw = "Название;Цена от;Цена до;Длительность\nСтрижка;от 1 500 ₽;2 000;60\n"
         table = read("services", raw.encode())

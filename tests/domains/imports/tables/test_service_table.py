@@ -198,6 +198,16 @@ class TestTables:
         assert (table.codes, table.delimiter, table.shop) == (frozenset({6}), ";", "")
         assert RECOGNIZED not in {column.field for column in table.columns}
 
-    def test_the_unit_of_a_duration_is_read_from_its_header(self) -> None:
-        header = "Название;Длительность, сек"
-        assert read("Стрижка;5400", header=header).rows[0].item["durationMin"] == 90
+    @pytest.mark.parametrize(
+        ("header", "cell"),
+        [
+            ("Длительность, мин", "90"),
+            ("Длительность, сек", "5400"),
+            ("Длительность (ч)", "1.5"),
+            ("Duration (minutes)", "90"),
+            ("Duration (hours)", "1,5"),
+        ],
+    )
+    def test_the_unit_of_a_duration_is_read_from_its_header(self, header: str, cell: str) -> None:
+        table = read(f"Стрижка;{cell}", header=f"Название;{header}")
+        assert table.rows[0].item["durationMin"] == 90
