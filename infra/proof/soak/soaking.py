@@ -33,9 +33,9 @@ OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
 end then cannot be settled, so that their holds are open until their jobs close them."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
-ROOM = Room(memory=10, files=16, threads=16, temporary=0, blocks=30_000)
-"""Growth that counts as flat: memory in MB. The pools of threads and of connections to the database
-grow until they have met the most concurrent requests, the latter at most to 64 files."""
+ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
+"""Growth that counts as flat: memory in MB. The pool of connections to the database grows until it
+has met the most concurrent requests, at most to 64 files."""
 ROOM_OF_SHORT_RUN = Room(memory=40, files=40, threads=16, temporary=0, blocks=200_000)
 """In a run of few minutes, the process still warms up."""
 SHORT_MINUTES = 8
